@@ -127,6 +127,19 @@ impl StoredState {
         }
         state
     }
+
+    /// Leaves out the attempts that do not go on, whose pipelines would never end, and removes
+    /// their records.
+    pub fn retain(&mut self, store: &dyn Store, goes_on: impl Fn(ApplicationAttemptId) -> bool) {
+        self.attempts.retain(|attempt, _| {
+            let stays = goes_on(*attempt);
+            if !stays {
+                tracing::info!(%attempt, "its application has ended; the pipeline is not restored");
+                store.attempt(*attempt).end();
+            }
+            stays
+        });
+    }
 }
 
 fn read_key(key: &str) -> Option<(ApplicationAttemptId, Part)> {
@@ -154,11 +167,6 @@ pub trait AttemptRecords: Send + Sync + 'static {
     /// Removes all parts. Later writes through this writer are ignored, so that a call in its last
     /// steps cannot write into the records of a successor.
     fn end(&self);
-}
-
-/// Removes the records of all attempts, for an agent whose AMs have not survived its restart.
-pub fn remove_attempts(space: &KeySpace) {
-    space.clear(ATTEMPTS);
 }
 
 impl Store for KeySpace {

@@ -147,6 +147,8 @@ fn run(arguments: &[&std::ffi::CStr], group: Option<&Cgroup>) -> Child {
         directory: directory.as_fd(),
         stdio: [None, None, None],
         open_files: None,
+        note: None,
+        before_exec: None,
     };
     spawn(&command, group).unwrap()
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// Size of the child's stack, in bytes. The child calls a handful of C functions; glibc's own spawn
 /// gives 32 KiB.
@@ -15,13 +15,16 @@ const STACK_BYTES: usize = 64 * 1024;
 const GUARD_BYTES: usize = 64 * 1024;
 
 /// A child to create.
-pub(crate) struct Request {
+pub(crate) struct Request<'a> {
     /// Function that the child starts with. May not return.
     pub(crate) entry: extern "C" fn(*mut c_void) -> c_int,
     /// Argument of `entry`.
     pub(crate) argument: *mut c_void,
     /// Open directory of the unified hierarchy to create the child in.
     pub(crate) cgroup: Option<RawFd>,
+    /// Place where the kernel writes the number of the child's pidfd before the child runs; -1
+    /// until then.
+    pub(crate) handle: &'a AtomicI32,
 }
 
 /// Set once the kernel has refused to create a child in a cgroup.
@@ -61,18 +64,19 @@ pub(crate) fn is_refusal_of_call(error: &io::Error) -> bool {
 /// it may neither return, nor unwind, nor change what other code relies on. The caller has blocked
 /// signals.
 #[expect(unsafe_code, reason = "system calls that make processes")]
-pub(crate) unsafe fn clone(request: &Request) -> io::Result<(i32, OwnedFd)> {
+pub(crate) unsafe fn clone(request: &Request<'_>) -> io::Result<(i32, OwnedFd)> {
     let stack = STACK.take().map_or_else(Stack::new, Ok)?;
-    let mut handle: c_int = -1;
+    let handle = request.handle.as_ptr();
     // SAFETY: the caller guarantees it; the stack lives until the child has left it.
     let pid = unsafe {
         match request.cgroup {
-            Some(cgroup) => clone_inside(request, &stack, cgroup, &raw mut handle),
-            None => clone_plain(request, &stack, &raw mut handle),
+            Some(cgroup) => clone_inside(request, &stack, cgroup, handle),
+            None => clone_plain(request, &stack, handle),
         }
     };
     STACK.set(Some(stack));
     let pid = pid?;
+    let handle = request.handle.load(Ordering::Relaxed);
     if handle < 0 {
         // SAFETY: the child of this call, which nobody has waited for.
         unsafe {
@@ -91,7 +95,7 @@ const FLAGS: c_int = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
 /// # Safety
 /// As for [`clone`].
 #[expect(unsafe_code, reason = "glibc's wrapper of clone")]
-unsafe fn clone_plain(request: &Request, stack: &Stack, handle: *mut c_int) -> io::Result<i32> {
+unsafe fn clone_plain(request: &Request<'_>, stack: &Stack, handle: *mut c_int) -> io::Result<i32> {
     // SAFETY: the wrapper starts `entry` on the stack's top; the handle's address is valid.
     let pid = unsafe {
         libc::clone(
@@ -115,7 +119,7 @@ unsafe fn clone_plain(request: &Request, stack: &Stack, handle: *mut c_int) -> i
     reason = "glibc has no wrapper of clone3 before 2.39's spawn attribute"
 )]
 unsafe fn clone_inside(
-    request: &Request,
+    request: &Request<'_>,
     stack: &Stack,
     cgroup: RawFd,
     handle: *mut c_int,

@@ -1,8 +1,9 @@
 //! The cgroup that a service manager has delegated to this process.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use nix::errno::Errno;
+use rustix::fs::fgetxattr;
 
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
@@ -58,18 +59,8 @@ fn is_marked(dir: &Dir) -> bool {
         .into_iter()
         .any(|name| {
             let mut value = [0_u8; 8];
-            #[expect(unsafe_code, reason = "no binding for fgetxattr")]
-            // SAFETY: the descriptor is open, the name ends with NUL, and the length is the
-            // buffer's.
-            let length = unsafe {
-                libc::fgetxattr(
-                    dir.as_fd().as_raw_fd(),
-                    name.as_ptr(),
-                    value.as_mut_ptr().cast(),
-                    value.len(),
-                )
-            };
-            usize::try_from(length).is_ok_and(|length| value.get(..length) == Some(b"1"))
+            fgetxattr(dir.as_fd(), name, &mut value)
+                .is_ok_and(|length| value.get(..length) == Some(b"1"))
         })
 }
 

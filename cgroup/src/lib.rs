@@ -14,7 +14,8 @@
 //! - `group`: one cgroup; `limits`, `usage`, `pressure`: what is written to and read from its
 //!   files; `freezer`, `processes`: freezing, listing, killing, moving and removing
 //! - `scale`, `text`: conversions and file formats, pure
-//! - `spawn`, `clone`: a process that starts inside its cgroup
+//! - `spawn`, `clone`: a process that starts inside its cgroup; `note`: its own note that it
+//!   exists; `starting`: those that have not yet executed their program
 //! - `dir`, `files`: directories by handle and control files in them; `tree`: cgroups that
 //!   processes made inside theirs; `pidfd`: signals without pid races
 //!
@@ -30,6 +31,7 @@ mod freezer;
 mod group;
 mod layout;
 mod limits;
+mod note;
 mod pid_entry;
 mod pidfd;
 mod pressure;
@@ -38,6 +40,7 @@ mod processes;
 mod root;
 mod scale;
 mod spawn;
+mod starting;
 mod text;
 mod tree;
 mod usage;
@@ -47,9 +50,11 @@ pub use error::{CgroupError, Unusable};
 pub use group::Cgroup;
 pub use layout::{Controller, Hierarchy, Layout, LegacyHierarchy, Version};
 pub use limits::Limits;
+pub use note::{NOTE_BYTES, Note};
 pub use pressure::{PressureFile, Resource};
 pub use root::{Missing, Parent, Root, RootConfig};
 pub use scale::{Bound, CpuQuota, Weight};
-pub use spawn::{Child, Command, SpawnError, Step, spawn};
+pub use spawn::{BeforeExec, Child, Command, SpawnError, Step, spawn};
+pub use starting::continue_late_children;
 pub use text::{Pressure, Stall};
 pub use usage::{MemoryEvents, Sampler, Usage};

@@ -7,6 +7,8 @@
 //! more. In hierarchies of version 1 the child writes itself into `tasks` before it executes; a
 //! single thread that moves itself needs no such lock (since Linux 5.18).
 //!
+//! The caller's last step before the program, such as dropping privileges, runs there too.
+//!
 //! The child starts clean: a session and process group of its own, default signal dispositions, an
 //! empty signal mask, no descriptors but the standard three, and only the environment given.
 
@@ -15,11 +17,13 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicI32;
 
-use nix::fcntl::{FcntlArg, fcntl};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 use thiserror::Error;
 
 use crate::clone::{self, Request};
@@ -27,7 +31,9 @@ use crate::error::CgroupError;
 use crate::files::Kind;
 use crate::group::Cgroup;
 use crate::layout::Controller;
+use crate::note::{self, Note};
 use crate::pid_entry::PidEntry;
+use crate::starting::Starting;
 
 /// Limit on the descriptors closed one by one where the kernel has no `close_range` (before Linux
 /// 5.9). This process's own are close-on-exec; these are descriptors that it may have inherited.
@@ -51,6 +57,30 @@ pub struct Command<'a> {
     pub stdio: [Option<BorrowedFd<'a>>; 3],
     /// Limits of open files, soft and hard; `None`: those of this process.
     pub open_files: Option<(u64, u64)>,
+    /// Place where the child notes that it exists, before it does anything else.
+    pub note: Option<Note<'a>>,
+    /// Last step of the child before it executes the program.
+    pub before_exec: Option<BeforeExec<'a>>,
+}
+
+/// Function that a child runs right before it executes its program, such as one that drops
+/// privileges.
+#[derive(Clone, Copy)]
+pub struct BeforeExec<'a>(&'a (dyn Fn() -> Result<(), c_int> + Sync));
+
+impl<'a> BeforeExec<'a> {
+    /// Takes a function that returns the kernel's error number if it fails.
+    ///
+    /// # Safety
+    /// The child shares the memory of this process. The function may make system calls that concern
+    /// the calling thread or its own process, and nothing else: it may not allocate, take a lock,
+    /// panic, change memory that others use, or call what the C library does for all threads of a
+    /// process, such as `setuid(3)`.
+    #[expect(unsafe_code, reason = "a contract that the compiler cannot check")]
+    #[must_use]
+    pub unsafe fn new(function: &'a (dyn Fn() -> Result<(), c_int> + Sync)) -> Self {
+        Self(function)
+    }
 }
 
 /// A process that was started. The caller has to wait for it.
@@ -87,10 +117,14 @@ pub enum SpawnError {
 /// A step of the child before it executes its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Noting that it exists.
+    Note,
     /// Entering the cgroup.
     Join,
     /// Setting up session, signals, limits, standard descriptors and directory.
     Prepare,
+    /// Running [`Command::before_exec`].
+    BeforeExec,
     /// Executing the program.
     Execute,
 }
@@ -98,8 +132,10 @@ pub enum Step {
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Self::Note => "the process cannot note its start",
             Self::Join => "the process cannot enter its cgroup",
             Self::Prepare => "the process cannot be prepared",
+            Self::BeforeExec => "the process cannot change its user",
             Self::Execute => "the program cannot be executed",
         })
     }
@@ -156,6 +192,8 @@ struct Plan<'a> {
     directory: c_int,
     stdio: [c_int; 3],
     open_files: Option<libc::rlimit>,
+    note: Option<(c_int, libc::off_t)>,
+    before_exec: Option<BeforeExec<'a>>,
     joins: *const c_int,
     joins_length: usize,
     /// Step that failed in the child, and the error number. Written by the child while the parent's
@@ -176,6 +214,10 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
     let [input, output, error] = stdio;
     let stdio = [input?, output?, error?];
     let directory = AboveStdio::of(command.directory)?;
+    let note_file = command.note.map(|note| AboveStdio::of(note.file));
+    let note_file = note_file.transpose()?;
+    let note_at = command.note.map_or(Ok(0), |note| note.offset.try_into());
+    let note_at = note_at.map_err(|error| SpawnError::Prepare(io::Error::other(error)))?;
     let arguments = pointers(command.arguments.iter().copied());
     let mut environment = pointers(command.environment.iter().map(CString::as_c_str));
     let pid_entry = command.pid_entry.and_then(|index| {
@@ -198,6 +240,8 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
             open_files: command
                 .open_files
                 .map(|(rlim_cur, rlim_max)| libc::rlimit { rlim_cur, rlim_max }),
+            note: note_file.as_ref().map(|file| (file.as_raw_fd(), note_at)),
+            before_exec: command.before_exec,
             joins: joins.as_ptr(),
             joins_length: joins.len(),
             failure: Cell::new(None),
@@ -240,11 +284,8 @@ impl<'a> AboveStdio<'a> {
         if file.as_raw_fd() > libc::STDERR_FILENO {
             return Ok(Self::Itself(file));
         }
-        let copy = fcntl(file, FcntlArg::F_DUPFD_CLOEXEC(libc::STDERR_FILENO + 1));
+        let copy = fcntl_dupfd_cloexec(file, libc::STDERR_FILENO + 1);
         let copy = copy.map_err(|errno| SpawnError::Prepare(errno.into()))?;
-        #[expect(unsafe_code, reason = "nix gives the new descriptor as a number")]
-        // SAFETY: the kernel has just created this descriptor, and no other code knows it.
-        let copy = unsafe { OwnedFd::from_raw_fd(copy) };
         Ok(Self::Duplicate(copy))
     }
 }
@@ -266,7 +307,11 @@ fn pointers<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*const c_char> {
 #[expect(unsafe_code, reason = "a child that shares memory with its parent")]
 fn start(plan: &Plan<'_>, unified: Option<BorrowedFd<'_>>) -> Result<Child, SpawnError> {
     let blocked = BlockedSignals::block().map_err(SpawnError::Prepare)?;
+    // Only a child that changes its user can be stopped by somebody before it has executed.
+    let starting = plan.before_exec.map(|_| Starting::add());
+    let unlisted = AtomicI32::new(-1);
     let request = Request {
+        handle: starting.as_ref().map_or(&unlisted, Starting::handle),
         entry: run_child,
         argument: ptr::from_ref(plan).cast_mut().cast(),
         cgroup: unified.map(|unified| unified.as_raw_fd()),
@@ -276,7 +321,7 @@ fn start(plan: &Plan<'_>, unified: Option<BorrowedFd<'_>>) -> Result<Child, Spaw
     // allowed between fork and exec, and never returns to a caller. Signals are blocked, so that no
     // handler of this process runs in the child on shared memory.
     let cloned = unsafe { clone::clone(&request) };
-    drop(blocked);
+    drop((starting, blocked));
     let (pid, handle) = cloned.map_err(SpawnError::Clone)?;
     let Some((step, errno)) = plan.failure.get() else {
         return Ok(Child { pid, handle });
@@ -290,18 +335,9 @@ fn start(plan: &Plan<'_>, unified: Option<BorrowedFd<'_>>) -> Result<Child, Spaw
 
 /// Waits for a child that is exiting.
 fn reap(handle: &OwnedFd) {
-    loop {
-        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        let id = libc::id_t::try_from(handle.as_raw_fd()).unwrap_or(libc::id_t::MAX);
-        #[expect(unsafe_code, reason = "waiting by handle")]
-        // SAFETY: info is writable and large enough.
-        let result = unsafe { libc::waitid(libc::P_PIDFD, id, info.as_mut_ptr(), libc::WEXITED) };
-        let interrupted = io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
-        // Any other error: the child was already reaped elsewhere.
-        if result == 0 || !interrupted {
-            return;
-        }
-    }
+    let ended = || waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED);
+    // Any other error: the child was already reaped elsewhere.
+    while matches!(ended(), Err(rustix::io::Errno::INTR)) {}
 }
 
 /// A guard that blocks all signals of the calling thread until dropped. Holds the previous mask.
@@ -357,10 +393,16 @@ fn last_errno() -> c_int {
 /// Executes the program. Returns only on failure: the step that failed.
 #[expect(unsafe_code, reason = "only direct system calls are allowed here")]
 fn become_program(plan: &Plan<'_>) -> Step {
+    // A system call in this process: no C library caches the pid any more (glibc since 2.25).
+    let pid = std::process::id();
+    if let Some((file, offset)) = plan.note
+        && !note::write(file, offset, pid)
+    {
+        return Step::Note;
+    }
     default_signals();
     if let Some(entry) = plan.pid_entry {
-        // A system call in this process: no C library caches the pid any more (glibc since 2.25).
-        entry.fill(std::process::id());
+        entry.fill(pid);
     }
     // SAFETY: these take integers only.
     if unsafe { libc::setsid() < 0 || libc::fchdir(plan.directory) < 0 } {
@@ -397,13 +439,21 @@ fn become_program(plan: &Plan<'_>) -> Step {
         }
     }
     let mut none = MaybeUninit::uninit();
-    // SAFETY: sigemptyset makes the set valid; strings and arrays of the plan are alive and ended
-    // as execve wants them.
+    // SAFETY: sigemptyset makes the set valid.
     unsafe {
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
-        libc::execve(plan.program, plan.arguments, plan.environment);
     }
+    if let Some(BeforeExec(function)) = plan.before_exec
+        && let Err(errno) = function()
+    {
+        // SAFETY: the address is that of the thread-local number, which the waiting parent does not
+        // use.
+        unsafe { *libc::__errno_location() = errno };
+        return Step::BeforeExec;
+    }
+    // SAFETY: strings and arrays of the plan are alive and ended as execve wants them.
+    unsafe { libc::execve(plan.program, plan.arguments, plan.environment) };
     Step::Execute
 }
 

@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 use cgroup::{
     Cgroup, CgroupError, Controller, Delegation, Layout, Parent, Root, RootConfig, Unusable,
 };
-use records::{ContainerId, ExecutionType, Resource};
+use records::{ContainerId, ExecutionType, PerExecutionType, Resource};
 use sched::ContainerSpec;
 use tokio::sync::mpsc;
 
@@ -57,7 +57,7 @@ use executor::Places;
 use leftovers::Leftovers;
 use limits::Rules;
 use owner::Mailbox;
-use state::{Event, Group};
+use state::{Adopted, Event, Group};
 
 /// Deadline for ending all containers that an earlier run left.
 const LEFTOVERS_PATIENCE: Duration = Duration::from_secs(5);
@@ -71,7 +71,12 @@ pub struct Isolation {
     /// capacity has changed since.
     rules: Arc<Rules>,
     leftovers: Leftovers,
+    /// Containers of an earlier agent that have a cgroup in a class.
+    found: Arc<Found>,
 }
+
+/// Containers by the classes that they have a cgroup in.
+type Found = PerExecutionType<BTreeSet<ContainerId>>;
 
 /// Capacity that containers may use together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +92,7 @@ pub struct Offer {
 
 impl Isolation {
     /// Opens the place for containers, ends what an earlier run left there except the containers
-    /// in `kept`, and starts the threads.
+    /// in `kept`, as texts name them, and starts the threads.
     /// Without a handle the agent goes on with process groups, and [`Availability`] says why.
     ///
     /// # Errors
@@ -120,12 +125,16 @@ impl Isolation {
         };
         let mailbox = owner::start(rules.clone(), &places, events)?;
         let leftovers = Leftovers::start()?;
-        // No container has been announced yet: those that exist are of an earlier run, and were not
-        // gone in time.
+        // No container has been announced yet: those that exist are of an earlier run. They go on,
+        // or were not gone in time.
+        let mut found = Found::default();
         for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
             let groups = places.class(class).children().unwrap_or_default();
-            for group in groups.into_iter().filter(|group| !is_kept(group, kept)) {
-                leftovers.leave(group);
+            for group in groups {
+                match kept_id(&group, kept) {
+                    Some(id) => drop(found.of(class).insert(id)),
+                    None => leftovers.leave(group),
+                }
             }
         }
         let isolation = Self {
@@ -133,16 +142,36 @@ impl Isolation {
             places,
             rules: Arc::new(rules),
             leftovers,
+            found: Arc::new(found),
         };
         Ok((Some(isolation), availability))
     }
 
-    /// Takes over the cgroup of an earlier agent's container, whose processes run or are frozen.
-    pub fn adopt(&self, spec: ContainerSpec) {
-        let limits = self.rules.container(&spec);
-        self.mailbox.tell(Event::Announced(spec));
-        self.mailbox.tell(Event::Created(spec, limits));
-        self.started(&spec);
+    /// Takes over the cgroups of an earlier agent's container, whose limits are written anew. It is
+    /// thawed unless `is_frozen`, and then a [`pause`](Self::pause) must follow. Returns whether it
+    /// has cgroups: one that was started without cgroups gets none.
+    #[must_use]
+    pub fn adopt(&self, spec: ContainerSpec, is_frozen: bool) -> bool {
+        let Found {
+            guaranteed,
+            opportunistic,
+        } = self.found.as_ref();
+        let (own, other) = match spec.execution_type {
+            ExecutionType::Guaranteed => (guaranteed, opportunistic),
+            ExecutionType::Opportunistic => (opportunistic, guaranteed),
+        };
+        let named = spec.id.as_named();
+        let (is_in_class, is_in_other) = (own.contains(&named), other.contains(&named));
+        let is_confined = is_in_class || is_in_other;
+        if is_confined {
+            self.mailbox.tell(Event::Adopted(Adopted {
+                spec,
+                is_in_class,
+                is_in_other,
+                is_frozen,
+            }));
+        }
+        is_confined
     }
 
     /// Announces a container whose launch is about to be queued.
@@ -270,12 +299,16 @@ fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
     }
 }
 
-/// Returns whether a cgroup is that of a container that outlived its agent.
-fn is_kept(group: &Cgroup, kept: &BTreeSet<ContainerId>) -> bool {
+/// Returns the container of a cgroup, if that is one that outlived its agent.
+fn kept_id(group: &Cgroup, kept: &BTreeSet<ContainerId>) -> Option<ContainerId> {
     let paths = group.paths();
     let name = paths.first().and_then(|path| path.file_name()?.to_str());
-    let id = name.and_then(|name| name.parse().ok());
-    id.is_some_and(|id| kept.contains(&id))
+    let id = name?.parse().ok()?;
+    kept.contains(&id).then_some(id)
+}
+
+fn is_kept(group: &Cgroup, kept: &BTreeSet<ContainerId>) -> bool {
+    kept_id(group, kept).is_some()
 }
 
 /// Opens the cgroup of a class, without containers and limits of an earlier run, except those that

@@ -35,6 +35,7 @@ mod leader;
 mod links;
 mod markers;
 mod one_bash;
+mod outlives;
 mod process;
 mod process_tree;
 mod registry;
@@ -55,6 +56,7 @@ pub use lanes::LAUNCH_QUEUE_MAX;
 pub use launcher::{Adoption, LaunchRefused, Launcher, MakePlan};
 pub use leader::{SharedExits, kill_stranger};
 pub use markers::java_feature_version;
+pub use outlives::Outlives;
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;
 

@@ -8,14 +8,19 @@
 //! No directory is opened through a mount: a bind mount that a container left would otherwise lead
 //! a deletion to files from anywhere. Such an open fails with [`io::ErrorKind::CrossesDevices`].
 //!
+//! A handle may have an [`Owner`]: then the directory is a user's, and so is everything that is
+//! made below it. A regular file in a directory of another user than this process is read only if
+//! it is that user's: the user may have linked a file there that only this process may read.
+//!
 //! Owns file descriptors and nothing else: no paths, no logging, no retries. Every error is the
 //! kernel's, or `EINVAL` for a text that is not one path component; the caller adds operation and
 //! path. May not know any other crate of the workspace.
 
 mod names;
+mod status;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -26,22 +31,21 @@ use nix::errno::Errno;
 use nix::fcntl::{
     AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat, renameat,
 };
-use nix::sys::stat::{
-    FchmodatFlags, FileStat, Mode, SFlag, fchmod, fchmodat, fstat, fstatat, mkdirat,
-};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmod, fchmodat, fstat, fstatat, mkdirat};
 use nix::sys::statvfs::fstatvfs;
-use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, linkat, symlinkat, unlinkat};
+use nix::unistd::{
+    AccessFlags, Gid, Uid, UnlinkatFlags, faccessat, fchown, geteuid, linkat, symlinkat, unlinkat,
+};
 
 pub use names::Names;
+use status::MODE_BITS;
+pub use status::{FileKind, FileStatus};
 
 /// Flags to open a directory for listing and as a base of operations; links are refused.
 const DIRECTORY_FLAGS: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_DIRECTORY)
     .union(OFlag::O_NOFOLLOW)
     .union(OFlag::O_CLOEXEC);
-
-/// Bits of a file's mode that are permissions.
-const MODE_BITS: u32 = 0o7777;
 
 /// Limits of a walk from a handle: no link, no mount, nothing above the handle.
 const STAYING_INSIDE: ResolveFlag = ResolveFlag::RESOLVE_BENEATH
@@ -52,42 +56,17 @@ const STAYING_INSIDE: ResolveFlag = ResolveFlag::RESOLVE_BENEATH
 #[derive(Debug)]
 pub struct DirHandle {
     fd: OwnedFd,
+    /// User and group of what is made below; `None`: those of this process.
+    owner: Option<Owner>,
 }
 
-/// Kind of file behind a name; a link itself rather than its target.
+/// User and group that files belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
-    /// Regular file.
-    File,
-    /// Directory.
-    Directory,
-    /// Symbolic link.
-    Link,
-    /// Device, pipe or socket.
-    Special,
-}
-
-/// Facts that the file system keeps about a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileStatus {
-    /// Kind of the file.
-    pub kind: FileKind,
-    /// Number of the inode on its file system.
-    pub inode: u64,
-    /// Disk space of the file, in units of 512 bytes.
-    pub blocks: u64,
-    /// Permission bits, without the kind.
-    pub mode_bits: u32,
-    /// Number of names of the file.
-    pub links: u64,
-    /// User id of the owner.
-    pub owner: u32,
-    /// Group id of the file.
+pub struct Owner {
+    /// User id.
+    pub user: u32,
+    /// Group id.
     pub group: u32,
-    /// Length of the file, in bytes.
-    pub length: u64,
-    /// Time of the last modification, in seconds since the epoch.
-    pub modified_s: i64,
 }
 
 /// Ways to use a directory, as its permissions allow them.
@@ -133,60 +112,46 @@ fn single(name: &OsStr) -> io::Result<&OsStr> {
     Ok(name)
 }
 
-fn kind_of(mode: u32) -> FileKind {
-    match SFlag::from_bits_truncate(mode & SFlag::S_IFMT.bits()) {
-        SFlag::S_IFREG => FileKind::File,
-        SFlag::S_IFDIR => FileKind::Directory,
-        SFlag::S_IFLNK => FileKind::Link,
-        _ => FileKind::Special,
-    }
-}
-
-impl From<&FileStat> for FileStatus {
-    fn from(stat: &FileStat) -> Self {
-        Self {
-            kind: kind_of(stat.st_mode),
-            inode: stat.st_ino,
-            blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
-            mode_bits: stat.st_mode & MODE_BITS,
-            links: stat.st_nlink,
-            owner: stat.st_uid,
-            group: stat.st_gid,
-            length: u64::try_from(stat.st_size).unwrap_or(0),
-            modified_s: stat.st_mtime,
-        }
-    }
-}
-
-impl From<&Metadata> for FileStatus {
-    fn from(metadata: &Metadata) -> Self {
-        Self {
-            kind: kind_of(metadata.mode()),
-            inode: metadata.ino(),
-            blocks: metadata.blocks(),
-            mode_bits: metadata.mode() & MODE_BITS,
-            links: metadata.nlink(),
-            owner: metadata.uid(),
-            group: metadata.gid(),
-            length: metadata.size(),
-            modified_s: metadata.mtime(),
-        }
-    }
-}
-
 impl DirHandle {
     /// Opens a directory by its path. Follows links in the path: only for paths that an operator
     /// configured.
     pub fn open_ambient(path: &Path) -> io::Result<Self> {
         let flags = DIRECTORY_FLAGS.difference(OFlag::O_NOFOLLOW);
         let fd = openat(AT_FDCWD, path, flags, Mode::empty())?;
-        Ok(Self { fd })
+        Ok(Self { fd, owner: None })
+    }
+
+    /// Has everything that is made through this handle, and through handles opened from it, belong
+    /// to this owner; `None`: to this process.
+    #[must_use]
+    pub fn owned_by(self, owner: Option<Owner>) -> Self {
+        Self { owner, ..self }
+    }
+
+    /// Makes a handle of a directory that was reached from this one.
+    fn below(&self, fd: OwnedFd) -> Self {
+        let owner = self.owner;
+        Self { fd, owner }
+    }
+
+    /// Gives a new file or directory to the owner. A directory was opened by its name after it was
+    /// made: its parent's user may have put another one there, which stays as it is.
+    fn give(&self, new: impl AsFd) -> io::Result<()> {
+        let Some(Owner { user, group }) = self.owner else {
+            return Ok(());
+        };
+        let new = new.as_fd();
+        if fstat(new)?.st_uid != geteuid().as_raw() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        Ok(fchown(new, Some(user), Some(group))?)
     }
 
     /// Opens a directory by its path; a link as the last component is an error.
     pub fn open_no_follow(path: &Path) -> io::Result<Self> {
         let fd = openat(AT_FDCWD, path, DIRECTORY_FLAGS, Mode::empty())?;
-        Ok(Self { fd })
+        Ok(Self { fd, owner: None })
     }
 
     /// Opens a directory below this one by a relative path; a link or a mount anywhere on it is an
@@ -196,7 +161,7 @@ impl DirHandle {
             .flags(DIRECTORY_FLAGS)
             .resolve(STAYING_INSIDE);
         match openat2(&self.fd, path, how) {
-            Ok(fd) => Ok(Self { fd }),
+            Ok(fd) => Ok(self.below(fd)),
             // `ENOSYS`: Linux before 5.6. `EPERM`: a seccomp filter that does not know the call.
             Err(Errno::ENOSYS | Errno::EPERM) => self.open_by_mount_id(path),
             Err(error) => Err(error.into()),
@@ -222,7 +187,7 @@ impl DirHandle {
                 }
             };
             let fd = openat(&directory.fd, name, DIRECTORY_FLAGS, Mode::empty())?;
-            directory = Self { fd };
+            directory = self.below(fd);
             if directory.mount_id()? != mount_id {
                 return Err(Errno::EXDEV.into());
             }
@@ -281,6 +246,7 @@ impl DirHandle {
         mkdirat(&self.fd, name, mode(bits))?;
         let directory = self.open(name)?;
         fchmod(&directory.fd, mode(bits))?;
+        self.give(&directory)?;
         Ok(directory)
     }
 
@@ -289,7 +255,12 @@ impl DirHandle {
     pub fn ensure_with_umask(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = single(name.as_ref())?;
         match mkdirat(&self.fd, name, mode(0o777)) {
-            Ok(()) | Err(Errno::EEXIST) => self.open(name),
+            Ok(()) => {
+                let directory = self.open(name)?;
+                self.give(&directory)?;
+                Ok(directory)
+            }
+            Err(Errno::EEXIST) => self.open(name),
             Err(error) => Err(error.into()),
         }
     }
@@ -302,11 +273,14 @@ impl DirHandle {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let fd = openat(&self.fd, name, flags, mode(bits))?;
         fchmod(&fd, mode(bits))?;
+        self.give(&fd)?;
         Ok(File::from(fd))
     }
 
     /// Opens the regular file `name` for reading. A link, pipe or device of that name is refused
-    /// without waiting for it.
+    /// without waiting for it, and so is a file of another user than the directory's
+    /// ([`io::ErrorKind::PermissionDenied`]) unless the directory is this process's own user's
+    /// (Hadoop: `SecureIOUtils.openForRead`).
     pub fn open_regular(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let name = single(name.as_ref())?;
         // Without O_NONBLOCK, opening a pipe waits for a writer.
@@ -316,16 +290,22 @@ impl DirHandle {
             | OFlag::O_NOCTTY
             | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.fd, name, flags, Mode::empty())?);
-        if !file.metadata()?.is_file() {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "not a regular file",
             ));
         }
+        let user = fstat(&self.fd)?.st_uid;
+        if metadata.uid() != user && user != geteuid().as_raw() {
+            let why = "the file is another user's than its directory";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
         Ok(file)
     }
 
-    /// Creates a symbolic link; does not check its target.
+    /// Creates a symbolic link, which belongs to this process; does not check its target.
     pub fn symlink(&self, target: &OsStr, name: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(symlinkat(target, &self.fd, single(name.as_ref())?)?)
     }
@@ -394,6 +374,11 @@ impl DirHandle {
         Ok(Names::of(fd))
     }
 
+    /// Returns the user id of the directory itself.
+    pub fn user(&self) -> io::Result<u32> {
+        Ok(fstat(&self.fd)?.st_uid)
+    }
+
     /// Returns the permission bits of the directory itself.
     pub fn mode_bits(&self) -> io::Result<u32> {
         Ok(fstat(&self.fd)?.st_mode & MODE_BITS)
@@ -454,7 +439,7 @@ impl DirHandle {
     /// Returns another handle of the same directory.
     pub fn try_clone(&self) -> io::Result<Self> {
         let fd = self.fd.try_clone()?;
-        Ok(Self { fd })
+        Ok(self.below(fd))
     }
 }
 
@@ -465,127 +450,4 @@ impl AsFd for DirHandle {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    use super::*;
-
-    fn temporary() -> (tempfile::TempDir, DirHandle) {
-        let dir = tempfile::tempdir().unwrap();
-        let directory = DirHandle::open_ambient(dir.path()).unwrap();
-        (dir, directory)
-    }
-
-    #[test]
-    fn only_single_names_are_taken() {
-        let (_dir, directory) = temporary();
-        for name in ["", ".", "..", "a/b", "/etc"] {
-            assert!(directory.open(name).is_err(), "{name}");
-            assert!(directory.ensure(name, 0o700).is_err(), "{name}");
-            assert!(directory.create_file(name, 0o600).is_err(), "{name}");
-            assert!(directory.unlink(name).is_err(), "{name}");
-            assert!(directory.kind(name).is_err(), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_link_is_neither_opened_nor_written_through() {
-        let (dir, directory) = temporary();
-        let outside = tempfile::tempdir().unwrap();
-        symlink(outside.path(), dir.path().join("link")).unwrap();
-        assert!(directory.open("link").is_err());
-        assert!(directory.ensure("link", 0o700).is_err());
-        assert!(directory.create_file("link", 0o600).is_err());
-        assert_eq!(directory.kind("link").unwrap(), Some(FileKind::Link));
-    }
-
-    #[test]
-    fn modes_do_not_depend_on_the_umask() {
-        let (dir, directory) = temporary();
-        directory.ensure("f", 0o777).unwrap();
-        directory.create_file("x", 0o666).unwrap();
-        let bits = |name: &str| {
-            std::fs::metadata(dir.path().join(name))
-                .unwrap()
-                .permissions()
-                .mode()
-                & 0o777
-        };
-        assert_eq!((bits("f"), bits("x")), (0o777, 0o666));
-    }
-
-    #[test]
-    fn a_path_below_is_opened_unless_a_link_is_on_it() {
-        let (dir, directory) = temporary();
-        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
-        symlink("a", dir.path().join("link")).unwrap();
-        assert!(directory.open_beneath(Path::new("a/b")).is_ok());
-        assert!(directory.open_beneath(Path::new("link/b")).is_err());
-        assert!(directory.open_beneath(Path::new("..")).is_err());
-        assert!(DirHandle::open_no_follow(&dir.path().join("link")).is_err());
-        assert!(DirHandle::open_ambient(&dir.path().join("link")).is_ok());
-    }
-
-    #[test]
-    fn another_directory_of_the_same_path_has_another_identity() {
-        let (dir, directory) = temporary();
-        directory.create("a", 0o700).unwrap();
-        let first = directory.open("a").unwrap();
-        let again = directory.open("a").unwrap().identity().unwrap();
-        assert_eq!(first.identity().unwrap(), again);
-        // The first still holds its inode, so the second gets another.
-        std::fs::remove_dir(dir.path().join("a")).unwrap();
-        directory.create("a", 0o700).unwrap();
-        let second = directory.open("a").unwrap();
-        assert_ne!(first.identity().unwrap(), second.identity().unwrap());
-    }
-
-    #[test]
-    fn a_folder_of_our_own_may_be_used_and_its_disk_has_room() {
-        let (_dir, directory) = temporary();
-        for access in [Access::Read, Access::Write, Access::Execute] {
-            assert!(directory.may(access), "{access:?}");
-        }
-        let space = directory.space().unwrap();
-        assert!(space.total_bytes >= space.free_bytes && space.free_bytes > 0);
-    }
-
-    #[test]
-    fn a_mount_is_not_opened_with_or_without_openat2() {
-        let root = DirHandle::open_ambient(Path::new("/")).unwrap();
-        let is_crossing = |opened: io::Result<DirHandle>| {
-            opened.is_err_and(|error| error.kind() == io::ErrorKind::CrossesDevices)
-        };
-        assert!(is_crossing(root.open("proc")));
-        assert!(is_crossing(root.open_by_mount_id(Path::new("proc"))));
-        assert!(is_crossing(root.open_by_mount_id(Path::new("proc/self"))));
-        assert!(DirHandle::open_ambient(Path::new("/proc")).is_ok());
-    }
-
-    #[test]
-    fn without_openat2_links_and_parents_are_refused_too() {
-        let (dir, directory) = temporary();
-        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
-        symlink("a", dir.path().join("link")).unwrap();
-        let open = |path: &str| directory.open_by_mount_id(Path::new(path));
-        assert!(open("./a/b").is_ok());
-        for path in ["link/b", "..", "a/../a", "/"] {
-            assert!(open(path).is_err(), "{path}");
-        }
-    }
-
-    #[test]
-    fn only_regular_files_are_opened_for_reading() {
-        let (dir, directory) = temporary();
-        std::fs::write(dir.path().join("file"), "x").unwrap();
-        std::fs::create_dir(dir.path().join("directory")).unwrap();
-        symlink("file", dir.path().join("link")).unwrap();
-        nix::unistd::mkfifo(&dir.path().join("pipe"), mode(0o600)).unwrap();
-        assert!(directory.open_regular("file").is_ok());
-        for name in ["directory", "link", "pipe", "missing"] {
-            assert!(directory.open_regular(name).is_err(), "{name}");
-        }
-        let status = directory.status("file").unwrap();
-        assert_eq!((status.kind, status.length), (FileKind::File, 1));
-    }
-}
+mod tests;

@@ -63,14 +63,23 @@ impl Secrets {
             || self.patterns.iter().any(|pattern| found_in(pattern, name))
     }
 
-    /// Returns the value for display: hidden if its name, or a name that was expanded in it, marks
-    /// a secret, or if it is a URI with a password.
+    /// Returns the value for display, or [`REDACTED`] if it [must be hidden](Self::hides).
     #[must_use]
     pub fn show<'v>(&self, name: &str, value: &'v Value) -> &'v str {
-        let hidden = self.is_secret(name)
+        if self.hides(name, value) {
+            REDACTED
+        } else {
+            &value.text
+        }
+    }
+
+    /// Returns whether a value must be hidden: its name, or a name that was expanded in it, marks a
+    /// secret, or it is a URI with a password.
+    #[must_use]
+    pub fn hides(&self, name: &str, value: &Value) -> bool {
+        self.is_secret(name)
             || value.used.iter().any(|used| self.is_secret(used))
-            || has_user_info(&value.text);
-        if hidden { REDACTED } else { &value.text }
+            || has_user_info(&value.text)
     }
 }
 

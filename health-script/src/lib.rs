@@ -8,6 +8,8 @@
 //! intervals, an environment. Out: a [`Verdict`] after each run. May not know YARN, nor any crate
 //! of the workspace but `threads` and `node-script`, which runs the processes.
 
+#[doc(hidden)]
+pub mod fuzzing;
 mod output;
 mod run;
 

@@ -1,6 +1,7 @@
 //! One connection: its socket options, hyper's settings, and the body that comes before a service.
 
 use std::convert::Infallible;
+use std::error::Error as _;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use refusals::{Reason, Refusals};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -38,6 +40,8 @@ pub(crate) struct Closing {
     pub(crate) shutdown: CancellationToken,
     /// The place goes to another peer: the connection closes at once.
     pub(crate) evicted: CancellationToken,
+    /// Counts of the server.
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 /// Answers the requests of one connection until it closes.
@@ -57,9 +61,11 @@ pub(crate) async fn run<S: Service>(
         limits.request_timeout,
         limits.stall_timeout,
     );
+    let (phases, counts) = (Arc::clone(&activity), Arc::clone(&closing.refusals));
     let answering = service_fn(move |request| {
         let (service, activity) = (Arc::clone(&service), Arc::clone(&activity));
-        async move { Ok::<_, Infallible>(answer(&*service, request, activity, &limits).await) }
+        let counts = Arc::clone(&counts);
+        async move { Ok::<_, Infallible>(answer(&*service, request, activity, &limits, &counts).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -72,7 +78,7 @@ pub(crate) async fn run<S: Service>(
     );
     let result = tokio::select! {
         result = connection.as_mut() => result,
-        () = closing.evicted.cancelled() => return,
+        () = closing.evicted.cancelled() => return closing.refusals.count(Reason::Evicted),
         () = closing.shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             match timeout(limits.shutdown_grace, connection).await {
@@ -82,9 +88,27 @@ pub(crate) async fn run<S: Service>(
         }
     };
     if let Err(error) = result {
+        if let Some(reason) = refusal_of(&error, phases.phase()) {
+            closing.refusals.count(reason);
+        }
         // Peers go away, stall and send nonsense: no fault of this program.
         tracing::debug!(%error, "a web client's connection ended early");
     }
+}
+
+/// Returns the reason for which a connection was ended; `None` if its peer ended it or was idle.
+fn refusal_of(error: &hyper::Error, phase: Phase) -> Option<Reason> {
+    if error.is_parse_too_large() {
+        return Some(Reason::TooLarge);
+    }
+    if error.is_parse() {
+        return Some(Reason::Malformed);
+    }
+    let cause = error.source()?.downcast_ref::<io::Error>()?;
+    (cause.kind() == io::ErrorKind::TimedOut).then_some(match phase {
+        Phase::Idle | Phase::Receiving => Reason::Late,
+        Phase::Answering => Reason::Stalled,
+    })
 }
 
 /// Sets the options of a connection whose peer may be slow: small packets go at once, the kernel
@@ -109,6 +133,7 @@ async fn answer<S: Service>(
     request: Request<Incoming>,
     activity: Arc<Activity>,
     limits: &Limits,
+    refusals: &Refusals,
 ) -> Response<Outgoing<S::Body>> {
     activity.enter(Phase::Answering);
     let (head, body) = request.into_parts();
@@ -117,18 +142,18 @@ async fn answer<S: Service>(
             let answer = service.answer(Request::from_parts(head, body)).await;
             answer.map(|body| Outgoing::new(Content::Service(body), activity))
         }
-        Err((status, why)) => refusal(status, why, activity),
+        Err((reason, why)) => {
+            refusals.count(reason);
+            refusal(reason, why, activity)
+        }
     }
 }
 
-type Refusal = (StatusCode, &'static str);
+type Refusal = (Reason, &'static str);
 
 /// Reads a request's body, within its limit and deadline.
 async fn receive(body: Incoming, limits: &Limits) -> Result<Bytes, Refusal> {
-    const TOO_LONG: Refusal = (
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "The request's body is too long.\n",
-    );
+    const TOO_LONG: Refusal = (Reason::TooLarge, "The request's body is too long.\n");
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
@@ -139,26 +164,25 @@ async fn receive(body: Incoming, limits: &Limits) -> Result<Bytes, Refusal> {
     match timeout(limits.request_timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(TOO_LONG),
-        Ok(Err(_)) => Err((
-            StatusCode::BAD_REQUEST,
-            "The request's body cannot be read.\n",
-        )),
-        Err(_) => Err((
-            StatusCode::REQUEST_TIMEOUT,
-            "The request's body did not arrive in time.\n",
-        )),
+        Ok(Err(_)) => Err((Reason::Malformed, "The request's body cannot be read.\n")),
+        Err(_) => Err((Reason::Late, "The request's body did not arrive in time.\n")),
     }
 }
 
 /// Answers in the service's place, and closes the connection: a rest of the body may be on its way.
-fn refusal<B>(
-    status: StatusCode,
-    why: &'static str,
-    activity: Arc<Activity>,
-) -> Response<Outgoing<B>> {
+fn refusal<B>(reason: Reason, why: &'static str, activity: Arc<Activity>) -> Response<Outgoing<B>> {
     let content = Content::Refusal(Bytes::from_static(why.as_bytes()));
     let mut answer = Response::new(Outgoing::new(content, activity));
-    *answer.status_mut() = status;
+    *answer.status_mut() = match reason {
+        Reason::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Reason::Late => StatusCode::REQUEST_TIMEOUT,
+        Reason::Malformed
+        | Reason::Unauthorized
+        | Reason::Stalled
+        | Reason::Evicted
+        | Reason::NoPlace
+        | Reason::NoMemory => StatusCode::BAD_REQUEST,
+    };
     let headers = answer.headers_mut();
     let text = HeaderValue::from_static("text/plain; charset=utf-8");
     headers.insert(CONTENT_TYPE, text);

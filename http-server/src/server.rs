@@ -3,12 +3,14 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::{Request, Response};
+use refusals::Refusals;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
@@ -39,6 +41,7 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     limits: Limits,
+    refusals: Arc<Refusals>,
 }
 
 impl HttpServer {
@@ -47,13 +50,32 @@ impl HttpServer {
     /// # Errors
     /// The system's, when the address cannot be listened on.
     pub async fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
+        Self::on(TcpListener::bind(address).await?, limits)
+    }
+
+    /// Takes a socket that listens already and does not block.
+    ///
+    /// # Errors
+    /// The system's, when it is no such socket.
+    pub fn listening(listener: std::net::TcpListener, limits: Limits) -> io::Result<Self> {
+        Self::on(TcpListener::from_std(listener)?, limits)
+    }
+
+    fn on(listener: TcpListener, limits: Limits) -> io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self {
             listener,
             address,
             limits,
+            refusals: Arc::default(),
         })
+    }
+
+    /// Counts refusals here.
+    #[must_use]
+    pub fn with_refusals(mut self, refusals: Arc<Refusals>) -> Self {
+        self.refusals = refusals;
+        self
     }
 
     /// Address that the server listens on, with the real port.
@@ -72,12 +94,19 @@ impl HttpServer {
             epoch: Instant::now(),
             places: Places::new(self.limits.connections, self.limits.connections_per_address),
             tasks: JoinSet::new(),
+            refusals: self.refusals,
             shutdown,
         };
         serving.accept_all(self.listener).await;
         while let Some(ended) = serving.tasks.join_next_with_id().await {
             serving.reap(ended);
         }
+    }
+}
+
+impl AsFd for HttpServer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 }
 
@@ -88,6 +117,7 @@ struct Serving<S> {
     epoch: Instant,
     places: Places<Id>,
     tasks: JoinSet<()>,
+    refusals: Arc<Refusals>,
     shutdown: CancellationToken,
 }
 
@@ -119,6 +149,7 @@ impl<S: Service> Serving<S> {
         let closing = Closing {
             shutdown: self.shutdown.clone(),
             evicted: evicted.clone(),
+            refusals: Arc::clone(&self.refusals),
         };
         let task = self.tasks.spawn(connection::run(
             stream,

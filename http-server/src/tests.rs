@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use hyper::{Request, Response};
+use refusals::{Reason, Refusals};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -54,6 +55,7 @@ impl Service for Counting {
 
 struct Running {
     address: SocketAddr,
+    refusals: Arc<Refusals>,
     shutdown: CancellationToken,
     served: JoinHandle<()>,
 }
@@ -61,13 +63,33 @@ struct Running {
 impl Running {
     async fn start(limits: Limits) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let refusals = Arc::new(Refusals::default());
         let server = HttpServer::bind(any, limits).await.unwrap();
+        let server = server.with_refusals(Arc::clone(&refusals));
         let shutdown = CancellationToken::new();
         Self {
             address: server.local_address(),
+            refusals,
             served: tokio::spawn(server.serve(Arc::new(Counting), shutdown.clone())),
             shutdown,
         }
+    }
+
+    /// Waits until exactly these refusals are counted.
+    async fn assert_counted(&self, expected: &[(Reason, u64)]) {
+        let counted = || {
+            let counts = Reason::ALL
+                .iter()
+                .map(|reason| (*reason, self.refusals.of(*reason)));
+            counts.filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+        };
+        let waiting = async {
+            while counted() != expected {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let result = timeout(Duration::from_secs(10), waiting).await;
+        assert!(result.is_ok(), "{:?} is not {expected:?}", counted());
     }
 
     async fn connect(&self) -> TcpStream {
@@ -248,6 +270,33 @@ async fn heads_and_bodies_are_bounded_in_bytes_and_time() {
         let expected = format!("HTTP/1.1 {status}");
         assert!(answer.starts_with(&expected), "{status}: {answer}");
     }
+    running
+        .assert_counted(&[(Reason::TooLarge, 4), (Reason::Late, 1)])
+        .await;
+}
+
+#[tokio::test]
+async fn what_a_peer_is_refused_is_counted_by_its_reason() {
+    let running = Running::start(Limits {
+        request_timeout: Duration::from_millis(100),
+        ..Limits::default()
+    })
+    .await;
+    running.assert_answers_at_once().await;
+    running.assert_counted(&[]).await;
+    running.send(b"no HTTP\r\n\r\n").await;
+    running.assert_counted(&[(Reason::Malformed, 1)]).await;
+    running.send(b"GET / HTTP/1.1\r\n").await;
+    let counted = [(Reason::Malformed, 1), (Reason::Late, 1)];
+    running.assert_counted(&counted).await;
+    let crowded = Running::start(Limits {
+        connections: 1,
+        ..Limits::default()
+    })
+    .await;
+    let _idle = crowded.connect().await;
+    crowded.assert_answers_at_once().await;
+    crowded.assert_counted(&[(Reason::Evicted, 1)]).await;
 }
 
 #[tokio::test]

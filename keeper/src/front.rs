@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -16,9 +17,22 @@ pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Exit status when the keeper has died, and the program with it.
 const KEEPER_DIED: u8 = 1;
 
+/// A line of the program's own to the front, for what neither front nor keeper understands.
+pub struct Beside<'a> {
+    /// Front's end.
+    pub front: BorrowedFd<'a>,
+    /// Program's end, which the arguments name by its number. The keeper inherits it for the
+    /// program.
+    pub program: OwnedFd,
+    /// Called when the front's end can be read; must not wait. Returns false when nothing more can
+    /// come.
+    pub serve: &'a mut dyn FnMut() -> bool,
+}
+
 /// Starts this program once more with `arguments`, which must lead to [`crate::keep`], and waits.
 /// Passes on each of `signals` that comes. Returns the exit status that the keeper reports: the
 /// program's, or 128 plus the signal that ended it. When this process dies, so does the program.
+/// What the program has sent `beside` before its end is served.
 ///
 /// # Errors
 /// The keeper cannot be started or waited for.
@@ -26,6 +40,7 @@ pub fn front(
     name: &str,
     arguments: impl IntoIterator<Item = OsString>,
     signals: &[Signal],
+    beside: Option<Beside<'_>>,
 ) -> io::Result<u8> {
     let signals: SigSet = signals.iter().copied().collect();
     let mut signals = Signals::receive(&signals)?;
@@ -36,8 +51,10 @@ pub fn front(
     let _keeper = command.stdin(Stdio::from(keepers_end)).spawn()?;
     // The command holds the keeper's end as well.
     drop(command);
+    let mut beside = beside.map(|Beside { front, serve, .. }| (front, serve));
     loop {
-        match signals.wait(Some(link.as_fd()), None)? {
+        let other = beside.as_ref().map(|(front, _)| *front);
+        match signals.wait_beside(Some(link.as_fd()), other, None)? {
             Happened::Signals(came) => {
                 for signal in came {
                     // Fails once the keeper has died; then the link says so.
@@ -49,6 +66,9 @@ pub fn front(
                     .read_end()?
                     .and_then(|status| u8::try_from(status).ok());
                 return Ok(status.unwrap_or(KEEPER_DIED));
+            }
+            Happened::Beside => {
+                beside = beside.and_then(|(front, serve)| serve().then_some((front, serve)));
             }
             Happened::Nothing => {}
         }

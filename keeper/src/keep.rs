@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use thiserror::Error;
 use crate::children::{children, describe, peek, reap};
 use crate::front::OWN_PROGRAM;
 use crate::link::{Happened, Link, Signals};
-use crate::records::{LeftProcess, ProcessIdentity, RecordFile};
+use crate::record_file::RecordFile;
+use crate::records::{LeftProcess, ProcessIdentity};
 
 /// File that a keeper locks from the start of its program until its children are recorded. So the
 /// next program never begins between the two.
@@ -31,6 +33,9 @@ const LOCK_RETRY_MS: u16 = 20;
 /// signal it by number.
 const REAP_DELAY: Duration = Duration::from_secs(1);
 const REAP_LOOK_MS: u16 = 250;
+/// Pause between two attempts to write records that the disk does not take, or to see children that
+/// the kernel does not list.
+const RETRY_MS: u16 = 1_000;
 
 /// Program to keep.
 #[derive(Debug)]
@@ -44,6 +49,9 @@ pub struct Kept<'a> {
     pub arguments: &'a [OsString],
     /// Environment variable to copy from each child into the records.
     pub variable: &'a str,
+    /// Descriptor that the program inherits, which the arguments name by its number. The keeper,
+    /// which may outlive the program, does not hold it any longer.
+    pub handed_on: Option<OwnedFd>,
 }
 
 /// Reason for which nothing could be kept.
@@ -77,8 +85,8 @@ fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> KeepErro
 /// child has ended. For a process whose standard input is the link to the front, with one thread.
 ///
 /// # Errors
-/// [`KeepError`] when the program cannot be started, or its children cannot be recorded.
-pub fn keep(kept: &Kept<'_>) -> Result<(), KeepError> {
+/// [`KeepError`] when the program cannot be started, or its children cannot be listed at its end.
+pub fn keep(kept: Kept<'_>) -> Result<(), KeepError> {
     let mut received = SigSet::empty();
     // The front gets what is meant for the program. A service manager that ends every process of
     // the service tells the program too.
@@ -99,6 +107,7 @@ pub fn keep(kept: &Kept<'_>) -> Result<(), KeepError> {
     let Some(lock) = lock(kept.folder, &mut signals, &link)? else {
         return Ok(());
     };
+    let mut records = RecordFile::prepare(kept.folder).map_err(failed("making the records"))?;
     let own_pid = std::process::id().to_string();
     let program = Command::new(OWN_PROGRAM)
         .arg0(kept.name)
@@ -107,6 +116,7 @@ pub fn keep(kept: &Kept<'_>) -> Result<(), KeepError> {
         .stdin(Stdio::null())
         .spawn()
         .map_err(failed("starting the program"))?;
+    drop(kept.handed_on);
     let pid = i32::try_from(program.id()).map_err(|_| KeepError::InUse {
         folder: kept.folder.to_owned(),
     })?;
@@ -119,20 +129,19 @@ pub fn keep(kept: &Kept<'_>) -> Result<(), KeepError> {
         .into_iter()
         .filter_map(|pid| describe(pid, kept.variable))
         .collect();
-    let records = (!orphans.is_empty())
-        .then(|| RecordFile::create(kept.folder, &orphans))
-        .transpose();
+    if !orphans.is_empty() {
+        // What cannot be recorded now is tried again below.
+        let _later = records.begin(&orphans);
+    }
     drop(lock);
     // The front may have died.
     let _died = link.send_end(status);
-    let Some(records) = records.map_err(failed("recording the children"))? else {
+    if orphans.is_empty() {
         return Ok(());
-    };
+    }
     release_output();
-    let mut pending = Pending::of(orphans);
-    pending
-        .record_all(records, &mut signals)
-        .map_err(failed("waiting for the children"))
+    Pending::of(orphans, records).record_all(&mut signals);
+    Ok(())
 }
 
 /// Takes the lock of the folder, or `None` when the front has died meanwhile.
@@ -184,7 +193,7 @@ fn wait_for_program(pid: i32, signals: &mut Signals, link: &mut Link) -> io::Res
                 // It is not reaped yet, so the pid is its own.
                 let _ended = kill(program, signal.unwrap_or(Signal::SIGKILL));
             }
-            Happened::Signals(_) | Happened::Nothing => {}
+            Happened::Signals(_) | Happened::Beside | Happened::Nothing => {}
         }
     }
 }
@@ -198,58 +207,99 @@ fn release_output() {
     }
 }
 
-/// Children of the program, by pid: those that have not been reaped.
+/// Children of the program that have not been reaped, and their records.
 struct Pending {
-    processes: BTreeMap<i32, (ProcessIdentity, Option<Instant>)>,
+    children: BTreeMap<i32, Child>,
+    records: RecordFile,
+}
+
+struct Child {
+    process: ProcessIdentity,
+    end: End,
+}
+
+enum End {
+    /// The child runs.
+    NotYet,
+    /// The record waits to be written.
+    Known,
+    /// The record was written at this time.
+    Recorded(Instant),
 }
 
 impl Pending {
-    fn of(left: Vec<LeftProcess>) -> Self {
-        let process = |left: LeftProcess| (left.process.pid, (left.process, None));
-        let processes = left.into_iter().map(process).collect();
-        Self { processes }
+    fn of(left: Vec<LeftProcess>, records: RecordFile) -> Self {
+        let child = |LeftProcess { process, .. }: LeftProcess| {
+            let end = End::NotYet;
+            (process.pid, Child { process, end })
+        };
+        let children = left.into_iter().map(child).collect();
+        Self { children, records }
     }
 
-    /// Records each end, until no child is left. Orphans of the children are reaped unrecorded: the
-    /// number of records is that of the children at the program's end.
-    fn record_all(&mut self, mut records: RecordFile, signals: &mut Signals) -> io::Result<()> {
+    /// Records each end, until no child is left and everything is written. Orphans of the children
+    /// are reaped unrecorded: the number of records is that of the children at the program's end.
+    fn record_all(&mut self, signals: &mut Signals) {
         loop {
-            let children = children()?;
-            if children.is_empty() {
-                return Ok(());
-            }
-            let now = Instant::now();
+            let children = children();
             let mut has_reaped = false;
-            for pid in children {
-                has_reaped |= self.look_at(pid, &mut records, now)?;
+            for pid in children.iter().flatten() {
+                has_reaped |= self.look_at(*pid, Instant::now());
             }
+            let is_written = self.write(Instant::now());
             if has_reaped {
                 // Perhaps the last one.
                 continue;
             }
-            let mut recorded = self.processes.values().map(|(_, recorded)| recorded);
-            let wait_ms = recorded.any(Option::is_some).then_some(REAP_LOOK_MS);
-            signals.wait(None, wait_ms)?;
+            if is_written && children.as_ref().is_ok_and(Vec::is_empty) {
+                return;
+            }
+            let mut ends = self.children.values().map(|child| &child.end);
+            let wait_ms = if !is_written || children.is_err() {
+                Some(RETRY_MS)
+            } else {
+                let is_due = ends.any(|end| matches!(end, End::Recorded(_)));
+                is_due.then_some(REAP_LOOK_MS)
+            };
+            if signals.wait(None, wait_ms).is_err() {
+                std::thread::sleep(Duration::from_millis(RETRY_MS.into()));
+            }
         }
     }
 
     /// Looks at one child; whether it was reaped.
-    fn look_at(&mut self, pid: i32, records: &mut RecordFile, now: Instant) -> io::Result<bool> {
-        match self.processes.get_mut(&pid) {
-            None => return Ok(reap(pid)),
-            Some((_, Some(recorded))) => {
-                if now.duration_since(*recorded) >= REAP_DELAY {
-                    self.processes.remove(&pid);
-                    return Ok(reap(pid));
+    fn look_at(&mut self, pid: i32, now: Instant) -> bool {
+        let Some(child) = self.children.get_mut(&pid) else {
+            return reap(pid);
+        };
+        match child.end {
+            End::NotYet => {
+                if let Ok(Some(status)) = peek(pid) {
+                    self.records.ended(child.process, status);
+                    child.end = End::Known;
                 }
             }
-            Some((process, recorded @ None)) => {
-                if let Some(status) = peek(pid)? {
-                    records.ended(*process, status)?;
-                    *recorded = Some(now);
+            End::Known => {}
+            End::Recorded(at) => {
+                if now.duration_since(at) >= REAP_DELAY {
+                    self.children.remove(&pid);
+                    return reap(pid);
                 }
             }
         }
-        Ok(false)
+        false
+    }
+
+    /// Writes what is known; whether nothing is left to write.
+    fn write(&mut self, now: Instant) -> bool {
+        let is_written = self.records.write();
+        if is_written {
+            for child in self.children.values_mut() {
+                if matches!(child.end, End::Known) {
+                    child.end = End::Recorded(now);
+                }
+            }
+        }
+        is_written
     }
 }

@@ -16,16 +16,22 @@
 //! ([`ExitRecords`]). The next program has another front and another keeper: so an upgrade replaces
 //! all three, and limits and environment are those of the new start.
 //!
-//! Knows processes and files; knows neither containers nor YARN. One variable of the environment
-//! is copied from each child into the records, unread.
+//! Which child is which is in another file, the program's own: each child notes there that it
+//! exists before it executes anything ([`StartSlots`]). One variable of the environment is copied
+//! from each left child into the records, unread; a child may set it to anything.
+//!
+//! Knows processes and files; knows neither containers nor YARN.
 
 mod children;
 mod front;
 mod keep;
 mod link;
+mod record_file;
 mod records;
+mod starts;
 
-pub use front::front;
+pub use front::{Beside, front};
 pub use keep::{KeepError, Kept, keep};
 pub use link::die_with_parent;
 pub use records::{ExitRecords, LeftProcess, ProcessIdentity};
+pub use starts::{FoundStart, StartSlot, StartSlots, StartsError};

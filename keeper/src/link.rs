@@ -24,6 +24,8 @@ pub(crate) enum Happened {
     Signals(Vec<Signal>),
     /// The link can be read, or has ended.
     Link,
+    /// The other descriptor can be read, or has ended.
+    Beside,
     /// Nothing, for as long as was asked.
     Nothing,
 }
@@ -45,20 +47,32 @@ impl Signals {
         link: Option<BorrowedFd<'_>>,
         timeout_ms: Option<u16>,
     ) -> io::Result<Happened> {
+        self.wait_beside(link, None, timeout_ms)
+    }
+
+    /// Waits as [`wait`](Self::wait) does, and for another descriptor, which comes before the link.
+    pub(crate) fn wait_beside(
+        &mut self,
+        link: Option<BorrowedFd<'_>>,
+        beside: Option<BorrowedFd<'_>>,
+        timeout_ms: Option<u16>,
+    ) -> io::Result<Happened> {
         let mut waited = vec![PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-        waited.extend(link.map(|link| PollFd::new(link, PollFlags::POLLIN)));
+        let others = beside.into_iter().chain(link);
+        waited.extend(others.map(|other| PollFd::new(other, PollFlags::POLLIN)));
         let timeout = timeout_ms.map_or(PollTimeout::NONE, PollTimeout::from);
         match poll(&mut waited, timeout) {
             Ok(0) | Err(Errno::EINTR) => return Ok(Happened::Nothing),
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        let link_is_ready = waited.get(1).is_some_and(|link| link.any() == Some(true));
+        let is_ready = |other: &PollFd<'_>| other.any() == Some(true);
+        let ready = waited.iter().skip(1).position(is_ready);
         let signals = self.take()?;
-        Ok(if signals.is_empty() && link_is_ready {
-            Happened::Link
-        } else {
-            Happened::Signals(signals)
+        Ok(match ready {
+            Some(0) if signals.is_empty() && beside.is_some() => Happened::Beside,
+            Some(_) if signals.is_empty() => Happened::Link,
+            Some(_) | None => Happened::Signals(signals),
         })
     }
 

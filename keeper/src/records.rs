@@ -5,20 +5,20 @@
 //! <pid> <start time> left <value of the variable, or ->      children, when the program ended
 //! <pid> <start time> ended <status>
 //! ```
-//! A line without its end was cut off by the end of the keeper and is ignored. Nothing waits for
+//! A line without its end was cut off by a full disk or the end of the keeper, and is ignored until
+//! it is whole. Nothing waits for
 //! the disk: the processes do not outlive the machine either, and a file of an earlier boot counts
 //! for nothing.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use procfs::process::Process;
 
 /// Last part of the names of these files; the first is the keeper's pid and start time.
-const SUFFIX: &str = ".exits";
+pub(crate) const SUFFIX: &str = ".exits";
 /// Bytes read of one file at a time; a hundred thousand records.
 const READ_MAX: u64 = 8 << 20;
 
@@ -55,47 +55,14 @@ pub struct LeftProcess {
     /// The process.
     pub process: ProcessIdentity,
     /// Value of the variable that the keeper was asked to copy; `None`: it has none, or had ended.
+    /// A process can set its own to anything.
     pub variable: Option<String>,
 }
 
 /// Returns the kernel's name of this boot.
-fn boot_id() -> io::Result<String> {
+pub(crate) fn boot_id() -> io::Result<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     Ok(id.trim().to_owned())
-}
-
-/// Writer of a keeper's file.
-pub(crate) struct RecordFile {
-    file: File,
-}
-
-impl RecordFile {
-    /// Makes the file of the keeper that calls, with the children left to it.
-    pub(crate) fn create(folder: &Path, left: &[LeftProcess]) -> io::Result<Self> {
-        let own = i32::try_from(std::process::id()).map_err(io::Error::other)?;
-        let own = ProcessIdentity::of(own).ok_or(io::ErrorKind::NotFound)?;
-        let path = folder.join(format!("{}-{}{SUFFIX}", own.pid, own.start_time));
-        let mut text = format!("exits 1 {}\n", boot_id()?);
-        for LeftProcess { process, variable } in left {
-            let variable = variable.as_deref().unwrap_or("-");
-            text += &format!("{} {} left {variable}\n", process.pid, process.start_time);
-        }
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .append(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
-        file.write_all(text.as_bytes())?;
-        Ok(Self { file })
-    }
-
-    /// Appends the status of a process: its exit code, or 128 plus the signal that ended it.
-    pub(crate) fn ended(&mut self, process: ProcessIdentity, status: i32) -> io::Result<()> {
-        let ProcessIdentity { pid, start_time } = process;
-        let line = format!("{pid} {start_time} ended {status}\n");
-        self.file.write_all(line.as_bytes())
-    }
 }
 
 /// File of one keeper, read as far as it has been written.
@@ -103,6 +70,8 @@ impl RecordFile {
 struct Reader {
     path: PathBuf,
     keeper: ProcessIdentity,
+    /// Children that were left to it.
+    left: BTreeSet<ProcessIdentity>,
     /// Offset of the first line that has not been read.
     offset: u64,
     /// Set when the file is of another boot or form, so that its records count for nothing.
@@ -140,6 +109,7 @@ impl ExitRecords {
                 records.readers.push(Reader {
                     path: entry.path(),
                     keeper,
+                    left: BTreeSet::new(),
                     offset: 0,
                     is_foreign: false,
                 });
@@ -183,13 +153,13 @@ impl ExitRecords {
         alive.map(|keeper| keeper.pid).collect()
     }
 
-    /// Deletes the files of keepers that have ended, once nobody needs them any more. Their records
-    /// stay in memory.
-    pub fn delete_finished(&mut self) {
+    /// Deletes the files of keepers that have ended and had none of the `needed` processes, whose
+    /// ends the caller has not recorded yet. The records stay in memory.
+    pub fn delete_finished(&mut self, needed: &BTreeSet<ProcessIdentity>) {
         self.readers.retain(|reader| {
-            let is_alive = reader.keeper.lives();
+            let is_needed = reader.keeper.lives() || !reader.left.is_disjoint(needed);
             // One that stays is read again by the next program, whose children it cannot confuse.
-            is_alive || fs::remove_file(&reader.path).is_err()
+            is_needed || fs::remove_file(&reader.path).is_err()
         });
     }
 }
@@ -233,6 +203,7 @@ impl Reader {
             self.offset += length as u64;
             match read_line(&text) {
                 Some((process, Line::Left(variable))) => {
+                    self.left.insert(process);
                     left.push(LeftProcess { process, variable });
                 }
                 Some((process, Line::Ended(status))) => {
@@ -267,6 +238,13 @@ fn read_line(text: &str) -> Option<(ProcessIdentity, Line)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record_file::RecordFile;
+
+    fn begin(folder: &Path, left: &[LeftProcess]) -> RecordFile {
+        let mut file = RecordFile::prepare(folder).unwrap();
+        file.begin(left).unwrap();
+        file
+    }
 
     fn process(pid: i32) -> ProcessIdentity {
         ProcessIdentity { pid, start_time: 7 }
@@ -283,14 +261,16 @@ mod tests {
     fn records_are_read_as_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let children = [left(1, Some("container_1")), left(2, None)];
-        let mut file = RecordFile::create(folder.path(), &children).unwrap();
+        let mut file = begin(folder.path(), &children);
         let mut records = ExitRecords::read(folder.path()).unwrap();
         assert_eq!(records.left(), children);
         assert_eq!(records.status(&process(1)), None);
-        file.ended(process(1), 143).unwrap();
+        file.ended(process(1), 143);
+        assert!(file.write());
         records.refresh().unwrap();
         assert_eq!(records.status(&process(1)), Some(143));
-        file.ended(process(2), 0).unwrap();
+        file.ended(process(2), 0);
+        assert!(file.write());
         records.refresh().unwrap();
         assert_eq!(records.status(&process(2)), Some(0));
         // Not whoever got the pid later.
@@ -300,7 +280,7 @@ mod tests {
         };
         assert_eq!(records.status(&later), None);
         assert_eq!(records.keepers().len(), 1);
-        records.delete_finished();
+        records.delete_finished(&BTreeSet::new());
         let files = fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(files, 1, "its keeper lives");
     }
@@ -308,13 +288,30 @@ mod tests {
     #[test]
     fn a_line_that_was_cut_off_counts_once_it_is_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let mut file = RecordFile::create(folder.path(), &[]).unwrap();
-        file.file.write_all(b"1 7 ended 12").unwrap();
+        let mut file = begin(folder.path(), &[]);
+        file.write_raw(b"1 7 ended 12");
         let mut records = ExitRecords::read(folder.path()).unwrap();
         assert_eq!(records.status(&process(1)), None);
-        file.file.write_all(b"3\n").unwrap();
+        file.write_raw(b"3\n");
         records.refresh().unwrap();
         assert_eq!(records.status(&process(1)), Some(123));
+    }
+
+    #[test]
+    fn a_status_that_nobody_has_recorded_elsewhere_stays_for_the_next_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let boot_id = boot_id().unwrap();
+        let file = folder.path().join("999999999-1.exits");
+        let text = format!("exits 1 {boot_id}\n1 7 left -\n1 7 ended 5\n");
+        fs::write(&file, text).unwrap();
+        let needed = [process(1)].into();
+        ExitRecords::read(folder.path())
+            .unwrap()
+            .delete_finished(&needed);
+        let mut again = ExitRecords::read(folder.path()).unwrap();
+        assert_eq!(again.status(&process(1)), Some(5));
+        again.delete_finished(&[process(2)].into());
+        assert!(!file.exists());
     }
 
     #[test]
@@ -327,7 +324,7 @@ mod tests {
         records.refresh().unwrap();
         assert_eq!(records.status(&process(1)), None);
         assert!(records.keepers().is_empty());
-        records.delete_finished();
+        records.delete_finished(&BTreeSet::new());
         assert!(!name.exists());
         let none = ExitRecords::read(&folder.path().join("none")).unwrap();
         assert!(none.left().is_empty());

@@ -14,8 +14,11 @@ use keeper::{ExitRecords, Kept, ProcessIdentity, die_with_parent, front, keep};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
+use test_support::mounts;
 
 const VARIABLE: &str = "KEPT_NAME";
+/// File whose text is added to the names of the children.
+const PADDING: &str = "padding";
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn main() {
@@ -25,17 +28,18 @@ fn main() {
     match role {
         Some("front") => {
             let arguments = [OsString::from("keep"), folder().into()];
-            let status = front("kept-test", arguments, &[Signal::SIGTERM]).unwrap();
+            let status = front("kept-test", arguments, &[Signal::SIGTERM], None).unwrap();
             std::process::exit(status.into());
         }
         Some("keep") => {
             let folder = folder();
             let arguments = [OsString::from("program"), folder.clone().into()];
-            keep(&Kept {
+            keep(Kept {
                 folder: &folder.join("records"),
                 name: "kept-test",
                 arguments: &arguments,
                 variable: VARIABLE,
+                handed_on: None,
             })
             .unwrap();
         }
@@ -43,7 +47,8 @@ fn main() {
         _ => {
             statuses_of_children_survive_a_program_that_is_killed();
             the_front_ends_as_the_program_ends();
-            println!("2 tests of front, keeper and program passed");
+            a_full_disk_delays_records_and_loses_none();
+            println!("3 tests of front, keeper and program passed");
         }
     }
 }
@@ -51,11 +56,12 @@ fn main() {
 /// Starts two children that wait for the test, says so, and waits for its own end.
 fn program(folder: &Path, keeper: &str) {
     die_with_parent(keeper.parse().unwrap()).unwrap();
+    let padding = fs::read_to_string(folder.join(PADDING)).unwrap_or_default();
     let spawn = |name: &str, script: &str| -> Child {
         Command::new("sh")
             .args(["-c", script])
             .current_dir(folder)
-            .env(VARIABLE, name)
+            .env(VARIABLE, format!("{name}{padding}"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -84,7 +90,10 @@ struct Started {
 }
 
 fn start() -> Started {
-    let folder = tempfile::tempdir().unwrap();
+    start_in(tempfile::tempdir().unwrap())
+}
+
+fn start_in(folder: tempfile::TempDir) -> Started {
     for name in ["gate", "never"] {
         mkfifo(&folder.path().join(name), Mode::S_IRWXU).unwrap();
     }
@@ -144,7 +153,7 @@ fn statuses(started: &Started) -> Vec<Option<i32>> {
     let statuses = statuses.map(|child| Some(status(&mut records, child)));
     let statuses = statuses.collect();
     until(|| records.keepers().is_empty().then_some(()));
-    records.delete_finished();
+    records.delete_finished(&std::collections::BTreeSet::new());
     let left = ExitRecords::read(&started.folder.path().join("records")).unwrap();
     assert!(left.left().is_empty());
     statuses
@@ -180,4 +189,53 @@ fn the_front_ends_as_the_program_ends() {
     kill(Pid::from_raw(front), Signal::SIGTERM).unwrap();
     assert_eq!(started.front.wait().unwrap().code(), Some(143));
     assert_eq!(statuses(&started), [Some(7), Some(137)]);
+}
+
+fn a_full_disk_delays_records_and_loses_none() {
+    const DISK_BYTES: u64 = 64 << 10;
+    let name = "a_full_disk_delays_records_and_loses_none";
+    mounts::with_own_mounts(name, || {
+        let folder = tempfile::tempdir().unwrap();
+        let records = folder.path().join("records");
+        fs::create_dir(&records).unwrap();
+        // Smaller than what a keeper reserves, so that nothing is.
+        mounts::small_disk(&records, DISK_BYTES);
+        // The page that the header is in has room for a few bytes.
+        fs::write(folder.path().join(PADDING), "x".repeat(4_000)).unwrap();
+        let mut started = start_in(folder);
+        let ballast = records.join("ballast");
+        let mut rest = fs::File::create(&ballast).unwrap();
+        while rest.write(&[0; 64]).is_ok() {}
+        kill(Pid::from_raw(started.program), Signal::SIGKILL).unwrap();
+        started.front.wait().unwrap();
+        let keeper = keeper_of(&started.children[0]);
+        for child in &started.children {
+            kill(Pid::from_raw(child.pid), Signal::SIGUSR1).unwrap();
+        }
+        // Both have ended, and are not reaped before that is written.
+        for child in &started.children {
+            until(|| (!child.lives()).then_some(()));
+        }
+        let after_a_try = Instant::now() + Duration::from_millis(2_500);
+        until(|| (Instant::now() > after_a_try).then_some(()));
+        assert!(keeper.lives(), "the keeper gave up");
+        fs::remove_file(ballast).unwrap();
+        drop(rest);
+        let expected = 128 + Signal::SIGUSR1 as i32;
+        for child in &started.children {
+            let status = until(|| {
+                let read = ExitRecords::read(&records).unwrap();
+                read.status(child)
+            });
+            assert_eq!(status, expected);
+        }
+    });
+}
+
+/// Returns the parent of a process.
+fn keeper_of(child: &ProcessIdentity) -> ProcessIdentity {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.pid)).unwrap();
+    let after_name = stat.rsplit(')').next().unwrap();
+    let parent = after_name.split_ascii_whitespace().nth(1).unwrap();
+    ProcessIdentity::of(parent.parse().unwrap()).unwrap()
 }

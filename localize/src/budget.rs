@@ -136,8 +136,8 @@ impl<'a> Budget<'a> {
         Ok(length)
     }
 
-    /// Pretends that the disk has this little free space, or that this few entries are left.
-    #[cfg(test)]
+    /// Leaves this many bytes of the disk free, and only this many entries: for tests and fuzz
+    /// targets.
     pub(super) fn restrict(&mut self, free_reserve_bytes: u64, entries_left: u32) {
         self.free_reserve_bytes = free_reserve_bytes;
         self.entries_left = entries_left;

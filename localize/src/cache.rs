@@ -101,19 +101,25 @@ impl Cache {
     }
 
     /// Returns the places of cached resources among those that the next [`Self::begin`] takes, for
-    /// the caller to check on the disk.
-    pub(super) fn cached_places(&self, request: RequestId) -> Vec<(EntryId, Scope, Place)> {
-        let Some(request) = self.requests.get(&request) else {
+    /// the caller to check on the disk before that. Leaves out the resources that were checked
+    /// since the request was registered, for another one: containers of a job want the same ones
+    /// at once.
+    pub(super) fn places_to_check(&mut self, id: RequestId) -> Vec<(EntryId, Scope, Place)> {
+        let tick = self.next_tick();
+        let Some(request) = self.requests.get(&id) else {
             return Vec::new();
         };
         let next = request.items.iter().skip(request.begun).take(BEGIN_MAX);
         let places = next.filter_map(|item| {
-            let id = self.find(&item.wanted)?;
-            match &self.entries.get(&id)?.state {
-                EntryState::Ready { place, .. } => {
-                    Some((id, item.wanted.scope.clone(), place.clone()))
+            let wanted = &item.wanted;
+            let entry_id = *self.scopes.get(&wanted.scope)?.entries.get(&wanted.key())?;
+            let entry = self.entries.get_mut(&entry_id)?;
+            match &entry.state {
+                EntryState::Ready { place, .. } if entry.checked < id.0 => {
+                    entry.checked = tick;
+                    Some((entry_id, wanted.scope.clone(), place.clone()))
                 }
-                EntryState::Downloading { .. } => None,
+                EntryState::Ready { .. } | EntryState::Downloading { .. } => None,
             }
         });
         places.collect()
@@ -239,6 +245,7 @@ impl Cache {
             Ok((place, bytes)) => {
                 entry.state = EntryState::Ready { place, bytes };
                 entry.last_used = tick;
+                entry.checked = tick;
                 for (waiter, positions) in waiters {
                     self.assign(waiter, id, &positions);
                     if let Some(complete) = self.complete(waiter) {

@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rand::Rng;
 use records::{ApplicationId, ContainerId, EpochMillis};
+use users::{Account, Users};
 
 use crate::config::{DirsConfig, DiskHealthConfig};
 
@@ -21,9 +22,9 @@ use super::disk_checks::{Checks, DiskPlaces};
 use super::disk_health::{Condition, DirKind, DiskHealth, DisksReport};
 use super::earlier::Needed;
 use super::error::DirsError;
-use super::layout::{self, Step};
+use super::layout::{self, Modes, Scope, Step};
 use super::user_name::UserName;
-use dir_handle::DirHandle;
+use dir_handle::{DirHandle, Owner};
 
 /// Lowest number of a resource (Hadoop: `LocalResourcesTrackerImpl` counts up from 9 before use).
 const FIRST_RESOURCE: u64 = 10;
@@ -32,6 +33,8 @@ const FIRST_RESOURCE: u64 = 10;
 #[derive(Clone, Debug)]
 pub struct NodeDirs {
     inner: Arc<Inner>,
+    /// Accounts that containers run as; `None`: all as the agent's own user.
+    users: Option<Arc<Users>>,
 }
 
 #[derive(Debug)]
@@ -74,6 +77,8 @@ pub struct ContainerFolder {
     /// Path below `root`.
     below: PathBuf,
     path: PathBuf,
+    /// Owner of what is made in the folder; `None`: the agent's user.
+    owner: Option<Owner>,
 }
 
 impl ContainerFolder {
@@ -83,7 +88,14 @@ impl ContainerFolder {
             root,
             path: root_path.join(&below),
             below,
+            owner: None,
         }
+    }
+
+    /// Has what is made in the folder belong to this owner.
+    #[must_use]
+    pub fn owned_by(self, owner: Option<Owner>) -> Self {
+        Self { owner, ..self }
     }
 
     fn on(disk: &Disk, steps: &[Step]) -> Self {
@@ -102,7 +114,8 @@ impl ContainerFolder {
     /// # Errors
     /// The folder is gone, or a link or a mount is on the way to it.
     pub fn open(&self) -> io::Result<DirHandle> {
-        self.root.open_beneath(&self.below)
+        let folder = self.root.open_beneath(&self.below)?;
+        Ok(folder.owned_by(self.owner))
     }
 }
 
@@ -198,7 +211,7 @@ impl NodeDirs {
             log_dir_permissions: config.log_dir_permissions,
             first_resource,
         });
-        let dirs = Self { inner };
+        let dirs = Self { inner, users: None };
         let mut checks = Checks::default();
         let leftovers = checks.round(&dirs, now)?;
         let view = dirs.view();
@@ -214,6 +227,51 @@ impl NodeDirs {
             checks: DiskChecks(checks),
             leftovers,
         })
+    }
+
+    /// Has folders of users belong to the accounts that their containers run as.
+    #[must_use]
+    pub fn for_users(self, users: Option<Arc<Users>>) -> Self {
+        Self { users, ..self }
+    }
+
+    /// Returns the account that a user's containers run as; `None`: the agent's own. May wait for a
+    /// directory server.
+    ///
+    /// # Errors
+    /// [`DirsError::User`] if the user may not run containers.
+    pub fn account_of(&self, user: &UserName) -> Result<Option<Arc<Account>>, DirsError> {
+        let users = self.users.as_ref();
+        let account = users.map(|users| users.run_as(user.as_str())).transpose();
+        account.map_err(DirsError::User)
+    }
+
+    /// Returns the account whose rights suffice for resources of this cache; `None`: the agent's.
+    pub(super) fn reader_of(&self, scope: &Scope) -> Result<Option<Arc<Account>>, DirsError> {
+        match scope.user() {
+            Some(user) => self.account_of(user),
+            None => Ok(self.users.as_ref().map(|_| Arc::new(Account::anybody()))),
+        }
+    }
+
+    /// Returns the owner of the folders of a user.
+    pub(super) fn owner_of(&self, user: &UserName) -> Result<Option<Owner>, DirsError> {
+        let account = self.account_of(user)?;
+        Ok(account.and_then(|account| self.owner(account.uid())))
+    }
+
+    /// Returns the owner of the folders of an account; `None`: all are the agent's.
+    pub(super) fn owner(&self, user: u32) -> Option<Owner> {
+        let group = self.users.as_ref()?.file_group();
+        Some(Owner { user, group })
+    }
+
+    /// Returns the modes of the folders of users.
+    pub(super) fn modes(&self) -> Modes {
+        match self.users {
+            None => Modes::OF_AGENT,
+            Some(_) => Modes::OF_USERS,
+        }
     }
 
     pub(super) fn view(&self) -> Arc<View> {
@@ -248,22 +306,24 @@ impl NodeDirs {
     /// Applications spread over all of them.
     ///
     /// # Errors
-    /// [`DirsError`] if the chosen directories are full or a folder cannot be created; other disks
-    /// that fail are left out of the lists.
+    /// [`DirsError`] if the chosen directories are full, a folder cannot be created or the user may
+    /// not run containers; other disks that fail are left out of the lists.
     pub fn create_container_dirs(
         &self,
         container: &ContainerId,
         user: &UserName,
     ) -> Result<ContainerDirs, DirsError> {
-        let work = layout::work_steps(user, container);
-        let logs = layout::log_steps(container, self.inner.log_dir_permissions);
+        let owner = self.owner_of(user)?;
+        let work = layout::work_steps(self.modes(), user, container);
+        let log_mode = owner.map_or(self.inner.log_dir_permissions, |_| Modes::LOGS_OF_USERS);
+        let logs = layout::log_steps(container, log_mode);
         let view = self.view();
         let good = |kind| -> Vec<_> { view.good(kind).into_iter().map(|(_, disk)| disk).collect() };
         let (local, log) = (good(DirKind::Local), good(DirKind::Log));
         let work_disk = choose(&local, &mut rand::rng())?;
         let log_disk = choose(&log, &mut rand::rng())?;
-        let local_made = make_on_all(&local, work_disk, &work)?;
-        let logs_made = make_on_all(&log, log_disk, &logs)?;
+        let local_made = make_on_all(&local, work_disk, &work, owner)?;
+        let logs_made = make_on_all(&log, log_disk, &logs, owner)?;
 
         // The steps to a work directory end in …/USER/appcache/APP/CID.
         let application = &work[..work.len() - 1];
@@ -273,8 +333,8 @@ impl NodeDirs {
             paths.collect()
         };
         Ok(ContainerDirs {
-            work_dir: ContainerFolder::on(work_disk, &work),
-            log_dir: ContainerFolder::on(log_disk, &logs),
+            work_dir: ContainerFolder::on(work_disk, &work).owned_by(owner),
+            log_dir: ContainerFolder::on(log_disk, &logs).owned_by(owner),
             local_dirs: on_all(&local_made, application),
             local_user_dirs: on_all(&local_made, user_folder),
             log_dirs: on_all(&logs_made, &logs),
@@ -284,7 +344,7 @@ impl NodeDirs {
     /// Returns the folders to delete when a container has ended: its work folders.
     #[must_use]
     pub fn container_deletions(&self, container: &ContainerId, user: &UserName) -> Vec<Deletion> {
-        let work = layout::names(layout::work_steps(user, container));
+        let work = layout::names(layout::work_steps(self.modes(), user, container));
         on_each(&self.view().readable(DirKind::Local), &work)
     }
 
@@ -296,7 +356,7 @@ impl NodeDirs {
         application: ApplicationId,
         user: &UserName,
     ) -> Vec<Deletion> {
-        let work = layout::names(layout::application_steps(user, application));
+        let work = layout::names(layout::application_steps(self.modes(), user, application));
         on_each(&self.view().readable(DirKind::Local), &work)
     }
 
@@ -308,7 +368,7 @@ impl NodeDirs {
         application: ApplicationId,
         user: &UserName,
     ) -> Vec<(Arc<DirHandle>, PathBuf)> {
-        let steps = layout::application_steps(user, application);
+        let steps = layout::application_steps(self.modes(), user, application);
         let below = layout::path_of(Path::new(""), &steps);
         let on = |disk: &Arc<Disk>| (Arc::clone(&disk.root), below.clone());
         self.view()

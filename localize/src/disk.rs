@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dir_handle::DirHandle;
+use dir_handle::{DirHandle, Owner};
 use rand::{Rng, RngExt};
 
 use super::error::DirsError;
@@ -18,33 +18,65 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Opens the folder at the end of the steps, and creates missing ones.
-    pub(super) fn ensure(&self, steps: &[Step]) -> Result<DirHandle, DirsError> {
+    /// Opens the folder at the end of the steps, and creates missing ones. Those of users belong to
+    /// `owner`, as does what is made through the handle; `None`: to the agent's user.
+    pub(super) fn ensure(
+        &self,
+        steps: &[Step],
+        owner: Option<Owner>,
+    ) -> Result<DirHandle, DirsError> {
         let fail = |source| DirsError::Io {
             action: "create",
             path: layout::path_of(&self.path, steps),
             source,
         };
-        let Some(((name, mode), parents)) = steps.split_last() else {
+        let Some((last, parents)) = steps.split_last() else {
             return self.root.try_clone().map_err(fail);
         };
         // The folders above a container's mostly exist, and its own does not.
         let above = layout::path_of(Path::new("."), parents);
-        let mut folder = match self.root.open_beneath(&above) {
+        let made = match self.root.open_beneath(&above) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.root.try_clone().map_err(fail)?
+                self.root.try_clone().and_then(|root| {
+                    steps
+                        .iter()
+                        .try_fold(root, |above, step| take(above, step, owner))
+                })
             }
-            opened => {
-                return opened
-                    .and_then(|above| above.create_or_open(name, *mode))
-                    .map_err(fail);
-            }
+            opened => opened.and_then(|above| {
+                let owner = owner.filter(|_| last.of_user);
+                let folder = above
+                    .owned_by(owner)
+                    .create_or_open(&last.name, last.mode)?;
+                check_user(folder, owner)
+            }),
         };
-        for (name, mode) in steps {
-            folder = folder.ensure(name, *mode).map_err(fail)?;
-        }
-        Ok(folder)
+        made.map_err(fail)
     }
+}
+
+/// Opens a folder, or creates it for its owner.
+fn take(above: DirHandle, step: &Step, owner: Option<Owner>) -> io::Result<DirHandle> {
+    let owner = owner.filter(|_| step.of_user);
+    let folder = above.owned_by(owner).ensure(&step.name, step.mode)?;
+    check_user(folder, owner)
+}
+
+/// Checks that a folder belongs to the user who is to use it. One of an earlier run may have been
+/// made for containers that ran as another.
+fn check_user(folder: DirHandle, owner: Option<Owner>) -> io::Result<DirHandle> {
+    let Some(Owner { user, .. }) = owner else {
+        return Ok(folder);
+    };
+    let found = folder.user()?;
+    if found == user {
+        return Ok(folder);
+    }
+    let why = format!(
+        "the folder belongs to user id {found} and not to {user}, which containers of its user run \
+         as; remove it"
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 /// Creates the folder on the chosen disk, and on the others where possible. Returns the disks that
@@ -53,10 +85,11 @@ pub(super) fn make_on_all<'a>(
     disks: &'a [Arc<Disk>],
     chosen: &Arc<Disk>,
     steps: &[Step],
+    owner: Option<Owner>,
 ) -> Result<Vec<&'a Arc<Disk>>, DirsError> {
     let mut made = Vec::with_capacity(disks.len());
     for disk in disks {
-        match disk.ensure(steps) {
+        match disk.ensure(steps, owner) {
             Ok(_) => made.push(disk),
             Err(error) if Arc::ptr_eq(disk, chosen) => return Err(error),
             Err(error) => tracing::warn!(

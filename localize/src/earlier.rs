@@ -149,16 +149,16 @@ impl NodeDirs {
         user: &UserName,
         (work_dir, log_dir): (&Path, &Path),
     ) -> Option<ContainerDirs> {
-        let work = layout::names(layout::work_steps(user, container));
+        let work = layout::names(layout::work_steps(self.modes(), user, container));
         let logs = layout::names(layout::log_steps(container, 0));
         let folder = |disks: &[Arc<Disk>], names: &[String], path: &Path| {
             let below: PathBuf = names.iter().collect();
             let disk = disks.iter().find(|disk| disk.path.join(&below) == path)?;
-            Some(ContainerFolder::new(
-                Arc::clone(&disk.root),
-                &disk.path,
-                below,
-            ))
+            let folder = ContainerFolder::new(Arc::clone(&disk.root), &disk.path, below);
+            // The account may have changed since, or not be found now; the folder says whose it is.
+            let user = folder.open().and_then(|opened| opened.user()).ok();
+            let owner = user.and_then(|user| self.owner(user));
+            Some(folder.owned_by(owner))
         };
         let on_all = |disks: &[Arc<Disk>], names: &[String]| {
             let below: PathBuf = names.iter().collect();

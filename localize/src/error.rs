@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hadoop_fs::FsError;
 use thiserror::Error;
+use users::RefusedUser;
 
 use super::user_name::InvalidUserName;
 
@@ -41,6 +42,9 @@ pub enum DirsError {
     /// Check of a directory for which the system starts no thread.
     #[error("cannot start a thread for the check of the directories")]
     NoThread(#[source] io::Error),
+    /// User whose containers may not run here.
+    #[error("containers of this user cannot run")]
+    User(#[source] RefusedUser),
     /// Size for which no disk has enough free space.
     #[error("no local directory has {bytes} bytes free")]
     NoRoom {

@@ -13,6 +13,7 @@ use hadoop_fs::{FileSystems, FsError};
 use records::EpochMillis;
 use time::OffsetDateTime;
 use time::macros::format_description;
+use users::Account;
 
 use super::budget::{Budget, CopyError, Exhausted};
 use super::error::FetchError;
@@ -71,9 +72,12 @@ pub(super) struct Fetch<'a> {
     pub(super) source: &'a dyn Source,
 }
 
+/// Account whose rights a source on this machine is read with; `None`: the agent's.
+pub(super) type Reader = Option<Arc<Account>>;
+
 /// Function that opens the file system of a URL for the downloads of a cache.
 pub(super) type SourceOf =
-    Arc<dyn Fn(&ResourceUrl, &Scope) -> Result<Box<dyn Source>, FetchError> + Send + Sync>;
+    Arc<dyn Fn(&ResourceUrl, &Scope, Reader) -> Result<Box<dyn Source>, FetchError> + Send + Sync>;
 
 /// Downloads the resource into the folder and returns its size in bytes.
 pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
@@ -89,10 +93,10 @@ pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
 /// `own_user` for public resources (Hadoop: `ResourceLocalizationService`, whose public localizer
 /// runs as the NodeManager).
 pub(super) fn sources(file_systems: Arc<FileSystems>, own_user: String) -> SourceOf {
-    Arc::new(move |url, scope| {
+    Arc::new(move |url, scope, reader| {
         let uri = file_systems.resolve(&url.to_uri());
         if uri.has_scheme("file") {
-            return Ok(Box::new(LocalSource));
+            return Ok(Box::new(LocalSource { reader }));
         }
         let user = scope.user().map_or(own_user.as_str(), UserName::as_str);
         let file_system = file_systems.open(&uri, user)?;

@@ -9,7 +9,7 @@
 //! ```
 //! Source: `ResourceLocalizationService` and `ContainerLocalizer` of Hadoop 3.4, whose clean-up
 //! scripts, monitoring and shuffle handlers use these names. Application folders are 0710 where
-//! Hadoop leaves 0755.
+//! Hadoop leaves 0755. Modes of folders that belong to users are those of `container-executor.c`.
 
 use std::path::{Path, PathBuf};
 
@@ -25,15 +25,65 @@ pub(super) const NM_PRIVATE: &str = "nmPrivate";
 
 /// Mode of `usercache`, `filecache` and their public contents.
 pub(super) const OPEN_MODE: u32 = 0o755;
-/// Mode of a user's own folder.
-pub(super) const USER_MODE: u32 = 0o750;
-/// Mode of the folders inside it: others have no access, the group may pass through.
-pub(super) const INNER_MODE: u32 = 0o710;
 /// Mode of the agent's private folder.
 pub(super) const SECRET_MODE: u32 = 0o700;
 
-/// A name below a local or log directory, and the mode with which it is created.
-pub(super) type Step = (String, u32);
+/// A folder below a local or log directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) name: String,
+    /// Mode with which the folder is created.
+    pub(super) mode: u32,
+    /// Whether the folder belongs to the account that runs the containers in it, where that is not
+    /// the agent's.
+    pub(super) of_user: bool,
+}
+
+/// Modes of the folders of users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Modes {
+    /// A user's own folder.
+    user: u32,
+    /// Caches in it, and their inner folders.
+    pub(super) cache: u32,
+    /// Folders of applications and work directories.
+    application: u32,
+}
+
+impl Modes {
+    /// Containers run as the agent's user, who owns all folders: others have no access, the group
+    /// may pass through.
+    pub(super) const OF_AGENT: Self = Self {
+        user: 0o750,
+        cache: 0o710,
+        application: 0o710,
+    };
+    /// Containers run as other users. Files in the folders get the group of the folders, which is
+    /// the agent's, so that the group may read logs and map outputs.
+    pub(super) const OF_USERS: Self = Self {
+        user: 0o2750,
+        cache: 0o2710,
+        application: 0o2750,
+    };
+    /// Log folders of containers that run as other users.
+    pub(super) const LOGS_OF_USERS: u32 = 0o2750;
+}
+
+fn own(name: &str, mode: u32) -> Step {
+    Step {
+        name: name.to_owned(),
+        mode,
+        of_user: false,
+    }
+}
+
+fn of_user(name: impl ToString, mode: u32) -> Step {
+    Step {
+        name: name.to_string(),
+        mode,
+        of_user: true,
+    }
+}
 
 /// Cache that a resource belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,19 +95,21 @@ pub(super) enum Scope {
 
 impl Scope {
     /// Returns the folders from a local directory down to the cache's root.
-    pub(super) fn steps(&self) -> Vec<Step> {
+    pub(super) fn steps(&self, modes: Modes) -> Vec<Step> {
+        let mut steps = match self {
+            Self::Public => return vec![own(FILE_CACHE, OPEN_MODE)],
+            Self::Private(user) => user_steps(modes, user),
+            Self::Application(user, application) => application_steps(modes, user, *application),
+        };
+        steps.push(of_user(FILE_CACHE, modes.cache));
+        steps
+    }
+
+    /// Returns the folder of this name between the cache's root and its resources.
+    pub(super) fn shard(&self, name: String, modes: Modes) -> Step {
         match self {
-            Self::Public => vec![(FILE_CACHE.to_owned(), OPEN_MODE)],
-            Self::Private(user) => {
-                let mut steps = user_steps(user);
-                steps.push((FILE_CACHE.to_owned(), INNER_MODE));
-                steps
-            }
-            Self::Application(user, application) => {
-                let mut steps = application_steps(user, *application);
-                steps.push((FILE_CACHE.to_owned(), INNER_MODE));
-                steps
-            }
+            Self::Public => own(&name, OPEN_MODE),
+            Self::Private(_) | Self::Application(..) => of_user(name, modes.cache),
         }
     }
 
@@ -99,45 +151,46 @@ pub(super) struct CacheModes {
     pub(super) folder: u32,
 }
 
-fn user_steps(user: &UserName) -> Vec<Step> {
-    vec![
-        (USER_CACHE.to_owned(), OPEN_MODE),
-        (user.as_str().to_owned(), USER_MODE),
-    ]
+fn user_steps(modes: Modes, user: &UserName) -> Vec<Step> {
+    vec![own(USER_CACHE, OPEN_MODE), of_user(user, modes.user)]
 }
 
 /// Returns the folders from a local directory down to the application's own.
-pub(super) fn application_steps(user: &UserName, application: ApplicationId) -> Vec<Step> {
-    let mut steps = user_steps(user);
-    steps.push((APP_CACHE.to_owned(), INNER_MODE));
-    steps.push((application.to_string(), INNER_MODE));
+pub(super) fn application_steps(
+    modes: Modes,
+    user: &UserName,
+    application: ApplicationId,
+) -> Vec<Step> {
+    let mut steps = user_steps(modes, user);
+    steps.push(of_user(APP_CACHE, modes.cache));
+    steps.push(of_user(application, modes.application));
     steps
 }
 
 /// Returns the folders from a local directory down to a container's work directory.
-pub(super) fn work_steps(user: &UserName, container: &ContainerId) -> Vec<Step> {
-    let mut steps = application_steps(user, container.application_id());
-    steps.push((container.to_string(), INNER_MODE));
+pub(super) fn work_steps(modes: Modes, user: &UserName, container: &ContainerId) -> Vec<Step> {
+    let mut steps = application_steps(modes, user, container.application_id());
+    steps.push(of_user(container, modes.application));
     steps
 }
 
 /// Returns the folders from a log directory down to a container's.
-pub(super) fn log_steps(container: &ContainerId, log_dir_mode: u32) -> Vec<Step> {
+pub(super) fn log_steps(container: &ContainerId, mode: u32) -> Vec<Step> {
     vec![
-        (container.application_id().to_string(), log_dir_mode),
-        (container.to_string(), log_dir_mode),
+        of_user(container.application_id(), mode),
+        of_user(container, mode),
     ]
 }
 
 /// Returns only the names of the steps.
 pub(super) fn names(steps: Vec<Step>) -> Vec<String> {
-    steps.into_iter().map(|(name, _)| name).collect()
+    steps.into_iter().map(|step| step.name).collect()
 }
 
 /// Returns the path at the end of the steps from `root`.
 pub(super) fn path_of(root: &Path, steps: &[Step]) -> PathBuf {
     let mut path = root.to_owned();
-    path.extend(steps.iter().map(|(name, _)| name));
+    path.extend(steps.iter().map(|step| &step.name));
     path
 }
 
@@ -150,17 +203,19 @@ mod tests {
         let user: UserName = "joe".parse().unwrap();
         let container: ContainerId = "container_1700000000000_0007_01_000002".parse().unwrap();
         let path = |steps: Vec<Step>| path_of(Path::new("/l"), &steps).display().to_string();
-        assert_eq!(path(Scope::Public.steps()), "/l/filecache");
+        assert_eq!(path(Scope::Public.steps(Modes::OF_AGENT)), "/l/filecache");
         assert_eq!(
-            path(Scope::Private(user.clone()).steps()),
+            path(Scope::Private(user.clone()).steps(Modes::OF_AGENT)),
             "/l/usercache/joe/filecache"
         );
         assert_eq!(
-            path(Scope::Application(user.clone(), container.application_id()).steps()),
+            path(
+                Scope::Application(user.clone(), container.application_id()).steps(Modes::OF_AGENT)
+            ),
             "/l/usercache/joe/appcache/application_1700000000000_0007/filecache"
         );
         assert_eq!(
-            path(work_steps(&user, &container)),
+            path(work_steps(Modes::OF_AGENT, &user, &container)),
             "/l/usercache/joe/appcache/application_1700000000000_0007/container_1700000000000_0007_01_000002"
         );
     }

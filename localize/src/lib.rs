@@ -31,6 +31,8 @@ mod earlier;
 mod error;
 mod extract;
 mod fetch;
+#[doc(hidden)]
+pub mod fuzzing;
 mod layout;
 mod local_source;
 mod localizer;

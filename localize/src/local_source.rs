@@ -2,15 +2,17 @@
 //! node.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use nix::fcntl::OFlag;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::sys::stat::Mode;
 
-use super::fetch::{Content, Opened, Source};
+use super::fetch::{Content, Opened, Reader, Source};
 
 /// Permission bits with which others can list a folder and pass through it.
 const OTHERS_READ_EXECUTE: u32 = 0o005;
@@ -18,35 +20,61 @@ const OTHERS_READ: u32 = 0o004;
 const OTHERS_EXECUTE: u32 = 0o001;
 
 /// The local file system. Links are followed, as in Hadoop; a public resource is judged by the file
-/// they lead to.
-pub(super) struct LocalSource;
+/// they lead to. Where containers run as other users, a private resource must be readable by its
+/// user and a public one by anybody: the agent may be allowed to read what they may not.
+pub(super) struct LocalSource {
+    /// Account that must be allowed to read, where it is not the agent's.
+    pub(super) reader: Reader,
+}
 
 impl Source for LocalSource {
     fn open(&self, path: &Path, public: bool) -> io::Result<Opened> {
-        // The submitter chose the path. Opening a device may have an effect; a pipe created after
-        // this check must not block the open for ever, nor may a terminal become the agent's.
-        let status = fs::metadata(path)?;
-        if !status.is_file() && !status.is_dir() {
-            return Ok(Opened::Special);
+        match &self.reader {
+            None => open_source(path, public),
+            Some(reader) => reader.act(|| open_source(path, public))?,
         }
-        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-        let mut options = OpenOptions::new();
-        let file = options.read(true).custom_flags(flags.bits()).open(path)?;
-        let status = file.metadata()?;
-        let is_readable = status.is_file() || status.is_dir();
-        if is_readable && public && !is_public(&file, &status)? {
-            return Err(io::ErrorKind::PermissionDenied.into());
+    }
+}
+
+fn open_source(path: &Path, public: bool) -> io::Result<Opened> {
+    // The submitter chose the path. Opening a device may have an effect; a pipe created after
+    // this check must not block the open for ever, nor may a terminal become the agent's.
+    let status = fs::metadata(path)?;
+    if !status.is_file() && !status.is_dir() {
+        return Ok(Opened::Special);
+    }
+    let file = open_path(path)?;
+    let status = file.metadata()?;
+    let is_readable = status.is_file() || status.is_dir();
+    if is_readable && public && !is_public(&file, &status)? {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    if status.is_dir() {
+        Ok(Opened::Folder {
+            modified_ms: modified_ms(&status),
+            names: Box::new(names(&file)?),
+        })
+    } else if status.is_file() {
+        Ok(Opened::File(Box::new(file)))
+    } else {
+        Ok(Opened::Special)
+    }
+}
+
+/// Opens what a path names. Links are followed, except those of `/proc` to open files: they would
+/// lead to files that this process has open.
+fn open_path(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let how = OpenHow::new()
+        .flags(flags)
+        .resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    match openat2(AT_FDCWD, path, how) {
+        Ok(file) => Ok(file.into()),
+        // `ENOSYS`: Linux before 5.6. `EPERM`: a seccomp filter that does not know the call.
+        Err(Errno::ENOSYS | Errno::EPERM) => {
+            Ok(openat(AT_FDCWD, path, flags, Mode::empty())?.into())
         }
-        if status.is_dir() {
-            Ok(Opened::Folder {
-                modified_ms: modified_ms(&status),
-                names: Box::new(names(path)?),
-            })
-        } else if status.is_file() {
-            Ok(Opened::File(Box::new(file)))
-        } else {
-            Ok(Opened::Special)
-        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -64,8 +92,9 @@ fn modified_ms(status: &Metadata) -> i64 {
         .saturating_add(milliseconds)
 }
 
-fn names(path: &Path) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
-    let entries = fs::read_dir(path)?;
+fn names(folder: &File) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
+    // The opened folder: the path may name another one by now.
+    let entries = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
     Ok(entries.map(|entry| Ok(entry?.file_name())))
 }
 

@@ -81,6 +81,19 @@ pub struct Uploaded {
     pub files: Vec<UploadedFile>,
     /// Bytes of these files.
     pub bytes: u64,
+    /// Remote file with these files; `None` if there are none.
+    pub remote: Option<RemoteLog>,
+}
+
+/// Remote file that an upload made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteLog {
+    /// Name of the file in the application's folder.
+    pub name: String,
+    /// Time of its completion.
+    pub completed_at: EpochMillis,
+    /// Names of older files of this node that were removed for it.
+    pub removed: Vec<String>,
 }
 
 /// Failure of an upload. Nothing of it is left but, at worst, the temporary file.
@@ -155,7 +168,7 @@ impl Uploader {
                 rolled.push((*id, candidates.into_iter().map(|it| it.file.name).collect()));
             }
         }
-        target.complete(upload)?;
+        uploaded.remote = target.complete(upload)?;
         for (id, names) in rolled {
             delete_rolled(&container_folders(&folders, id), names);
         }
@@ -209,9 +222,9 @@ impl Target<'_> {
     }
 
     /// Completes the remote file, if there is one, and gives it its name.
-    fn complete(&mut self, upload: &Upload) -> Result<(), UploadError> {
+    fn complete(&mut self, upload: &Upload) -> Result<Option<RemoteLog>, UploadError> {
         let Some(log) = self.log.take() else {
-            return Ok(());
+            return Ok(None);
         };
         let closed = log.finish().and_then(RemoteFile::close);
         let renamed = closed.and_then(|()| self.rename(upload));
@@ -220,26 +233,35 @@ impl Target<'_> {
             let destination = &self.uploader.destination;
             let _left = destination.remove(&self.folder, &self.temporary);
         }
-        renamed.map_err(|source| self.error("complete", source))
+        renamed
+            .map(Some)
+            .map_err(|source| self.error("complete", source))
     }
 
     /// Renames the temporary file. What is there stays: an agent that was started again must not
     /// replace the logs that it uploaded before.
-    fn rename(&self, upload: &Upload) -> io::Result<()> {
+    fn rename(&self, upload: &Upload) -> io::Result<RemoteLog> {
         let Uploader {
             destination, node, ..
         } = self.uploader;
         let names = destination.names(&self.folder)?;
+        let completed_at = (self.uploader.wall_now)();
         let name = if upload.is_rolling || names.contains(node) {
-            remote::dated_name(node, (self.uploader.wall_now)())
+            remote::dated_name(node, completed_at)
         } else {
             node.clone()
         };
         let keep = self.uploader.files_per_application.saturating_sub(1);
-        for old in remote::surplus(&names, node, keep) {
-            destination.remove(&self.folder, &old)?;
+        let removed = remote::surplus(&names, node, keep);
+        for old in &removed {
+            destination.remove(&self.folder, old)?;
         }
-        destination.rename(&self.folder, &self.temporary, &name)
+        destination.rename(&self.folder, &self.temporary, &name)?;
+        Ok(RemoteLog {
+            name,
+            completed_at,
+            removed,
+        })
     }
 
     fn error(&self, step: &'static str, source: io::Error) -> UploadError {

@@ -89,9 +89,14 @@ pub struct Core {
 }
 
 impl Core {
-    /// Returns a ResourceManager that starts now.
+    /// Returns a ResourceManager that starts now. Its random choices follow from `seed`.
     #[must_use]
-    pub fn new(config: Arc<Config>, master_secrets: Arc<AmrmTokenSecretManager>, now: Now) -> Self {
+    pub fn new(
+        config: Arc<Config>,
+        master_secrets: Arc<AmrmTokenSecretManager>,
+        seed: u64,
+        now: Now,
+    ) -> Self {
         Self {
             started: now.wall,
             container_keys: KeyRing::new(config.container_keys, now.mono),
@@ -107,7 +112,7 @@ impl Core {
             last_application: 0,
             ended: VecDeque::new(),
             promotions: Promotions::default(),
-            random: SplitMix64::new(rand::random()),
+            random: SplitMix64::new(seed),
             next_expiry: now.mono,
             effects: Vec::new(),
             config,

@@ -146,7 +146,7 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
     let guard = failed.clone().drop_guard();
     let (core_config, core_secrets) = (Arc::clone(&config), Arc::clone(&secrets));
     let handle = core_task::start(
-        move |now| Core::new(core_config, core_secrets, now),
+        move |now| Core::new(core_config, core_secrets, rand::random(), now),
         &tasks,
         failed.clone(),
     );

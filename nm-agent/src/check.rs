@@ -4,8 +4,11 @@
 //! In: a configuration as it was loaded, and the machine to try it on. Out: lines of text and an
 //! [`Outcome`]. It makes and changes nothing on the machine. Secrets are hidden.
 
+mod run_as;
+
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -17,6 +20,7 @@ use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{AccessFlags, access};
 use thiserror::Error;
+use users::Obstacle;
 
 use hadoop_conf::HostPort;
 use hadoop_conf::site_xml::Origin;
@@ -87,6 +91,13 @@ pub trait Machine {
     /// Whether containers would have cgroups.
     fn cgroups(&self, config: &CgroupConfig) -> Availability;
 
+    /// Returns the reasons why an agent could not run containers as other users.
+    fn user_obstacles(&self) -> Vec<Obstacle>;
+
+    /// Returns the folder on the way to this one, itself included, that other users cannot pass
+    /// through. Folders that do not exist would be made passable.
+    fn closed_to_users(&self, folder: &Path) -> Option<PathBuf>;
+
     /// Returns the open-file limit that an agent would raise its own to, if it can be read.
     fn open_files(&self) -> Option<u64>;
 
@@ -121,6 +132,19 @@ impl Machine for ThisMachine {
 
     fn cgroups(&self, config: &CgroupConfig) -> Availability {
         Availability::foreseen(config)
+    }
+
+    fn user_obstacles(&self) -> Vec<Obstacle> {
+        users::obstacles()
+    }
+
+    fn closed_to_users(&self, folder: &Path) -> Option<PathBuf> {
+        const OTHERS_PASS: u32 = 0o001;
+        let is_closed = |path: &&Path| {
+            let mode = path.metadata().map(|status| status.mode());
+            mode.is_ok_and(|mode| mode & OTHERS_PASS == 0)
+        };
+        folder.ancestors().find(is_closed).map(Path::to_path_buf)
     }
 
     fn open_files(&self) -> Option<u64> {
@@ -211,6 +235,7 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
             .filter_map(|folder| machine.writable(folder).err());
         findings.add(name, folders.len(), &errors.collect::<Vec<_>>());
     }
+    run_as::probe(config, machine, findings);
     let availability = machine.cgroups(&config.cgroups);
     if availability.lacks() {
         findings.warnings.push(availability.to_string());

@@ -2,6 +2,7 @@
 
 mod history;
 mod keeping;
+mod operate;
 mod quickstart;
 mod shell;
 
@@ -13,12 +14,13 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use hadoop_conf::conf_dirs;
 use node_manager::Process;
 use node_manager::config::{Config, Loaded};
 use program::panics::PanickedThreads;
 use program::signals::Signals;
+use service::Manager;
 use time::UtcOffset;
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +72,43 @@ enum Command {
     /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.*
     /// names are reported with the nearest known one.
     Check(ConfDir),
+    /// Print what the running node does now.
+    ///
+    /// Asks the agent of this machine through its admin socket, which the configuration names. Exit
+    /// status: 0 with an answer, 1 for a failure, 2 for bad arguments or configuration, 3 when no
+    /// agent answers, 4 when this user may not ask, 5 for a container that the node does not know.
+    Status(operate::StatusArguments),
+    /// List the waiting containers of the running node, with their waits so far and estimated.
+    ///
+    /// Exit status: as with status.
+    Queue(operate::QueueArguments),
+    /// Watch the running node in a terminal: its numbers, what runs and what waits.
+    ///
+    /// Keys: q or Esc ends it, s changes the order of the containers. When standard output is no
+    /// terminal, it prints one look and says so. Exit status: as with status.
+    Top(operate::top::TopArguments),
+    /// Tell what the running node has decided about a container, and why.
+    ///
+    /// The node tells of every container that it knows, and of the last thousand others. Exit
+    /// status: as with status.
+    ///
+    /// Example: nm-agent explain container_1763900000000_0001_01_000007
+    Explain(operate::ExplainArguments),
+    /// Take the running node out of service, or put it back with --cancel.
+    ///
+    /// From now on no opportunistic container starts here: those that wait are shed, those that
+    /// come are rejected, and the ResourceManager is told that the queue is full. With --mode
+    /// graceful everything that runs goes on; quick ends the opportunistic containers too; fast
+    /// ends all, and the node reports itself unhealthy, so that the ResourceManager places nothing
+    /// on it. Guaranteed containers are the ResourceManager's promise: in graceful and quick they
+    /// come and go on; to stop that, decommission the node there (yarn rmadmin -refreshNodes -g). A
+    /// later order replaces an earlier one. A drain ends with the agent: one that is started again
+    /// is in service.
+    ///
+    /// Exit status: as with status; 1 also when --timeout is over before the node is drained.
+    ///
+    /// Example: nm-agent drain --mode quick --within 10m --reason 'new kernel' --wait
+    Drain(operate::drain::DrainArguments),
     /// Run a small ResourceManager until it is told to stop, on Hadoop's ports or those of the
     /// configuration.
     ///
@@ -128,6 +167,9 @@ struct RunArguments {
     /// Process id of the keeper that started this agent.
     #[arg(long, hide = true, value_name = "PID")]
     keeper: Option<i32>,
+    /// Descriptor of the line to the service manager.
+    #[arg(long, hide = true, value_name = "NUMBER")]
+    relay: Option<i32>,
 }
 
 #[derive(Debug, Args)]
@@ -137,6 +179,9 @@ struct KeepArguments {
     /// Folder of the records.
     #[arg(long, value_name = "DIR")]
     folder: PathBuf,
+    /// Descriptor of the line to the service manager, for the agent.
+    #[arg(long, value_name = "NUMBER")]
+    relay: Option<i32>,
 }
 
 #[derive(Debug, Args)]
@@ -157,6 +202,12 @@ impl ConfDir {
     }
 }
 
+/// Returns the description of the command line, from which manual pages and completions are made.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
 /// Runs the command named by the process's arguments; the exit status is as `--help` says.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -171,6 +222,11 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run(arguments, &environment),
         Command::Keep(arguments) => keeping::keeper(arguments),
         Command::Check(conf) => check(conf, &environment),
+        Command::Status(arguments) => operate::status(arguments, &environment),
+        Command::Queue(arguments) => operate::queue(arguments, &environment),
+        Command::Top(arguments) => operate::top::top(arguments, &environment),
+        Command::Explain(arguments) => operate::explain(arguments, &environment),
+        Command::Drain(arguments) => operate::drain::drain(arguments, &environment),
         Command::Rm(conf) => resource_manager(conf, &environment),
         Command::Shell(arguments) => shell::shell(arguments, &environment),
         Command::ShellMaster => shell::master(&environment),
@@ -197,7 +253,7 @@ fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> Exit
     let loaded = arguments.conf.read(environment);
     match (arguments.keeper, &loaded.config) {
         (None, Ok(config)) if config.recovery.enabled => {
-            return keeping::run_kept(&arguments.conf, &config.recovery.dir);
+            return keeping::run_kept(&arguments.conf, &config.recovery.dir, environment);
         }
         (Some(keeper), _) => {
             if let Err(error) = keeper::die_with_parent(keeper) {
@@ -207,6 +263,17 @@ fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> Exit
         }
         (None, Ok(_) | Err(_)) => {}
     }
+    let manager = match arguments.relay {
+        Some(relay) => Manager::over_relay(relay),
+        None => Manager::of_environment(environment),
+    };
+    let manager = match manager {
+        Ok(manager) => manager,
+        Err(error) => {
+            eprintln!("nm-agent: the service manager cannot be reached: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     start_logging(environment, LOG_OF_SERVICE);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -225,9 +292,10 @@ fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> Exit
     // variables.
     let utc_offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
     let process = Process {
-        environment: environment.clone(),
+        environment: without_manager(environment),
         conf_dirs: arguments.conf.folders(environment),
         utc_offset,
+        manager,
     };
     match run_until_stopped(config, process) {
         Ok(()) => ExitCode::SUCCESS,
@@ -236,6 +304,13 @@ fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> Exit
             ExitCode::FAILURE
         }
     }
+}
+
+/// Returns the environment without what a service manager passes to this process only.
+fn without_manager(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut environment = environment.clone();
+    environment.retain(|name, _| !service::VARIABLES.contains(&name.as_str()));
+    environment
 }
 
 fn resource_manager(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {

@@ -1,5 +1,5 @@
-//! The `nm-agent` program: its command line, its reports on a configuration and on a file of a
-//! role history, and nothing else.
+//! The `nm-agent` program: its command line, its reports on a configuration, on a file of a role
+//! history and on a running agent, and nothing else.
 //!
 //! Owns nothing but the process. In: arguments, the environment, standard streams. Out: an exit
 //! status. The libraries do the work: `node_manager` is the node, `mini_rm` the embedded
@@ -9,3 +9,4 @@
 pub mod check;
 pub mod cli;
 pub mod history;
+pub mod operate;

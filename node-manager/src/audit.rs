@@ -80,8 +80,9 @@ fn note(note: &Note) {
             id,
             execution_type,
             position,
+            missing,
         } => {
-            tracing::info!(container = %id, %execution_type, position, "queued");
+            tracing::info!(container = %id, %execution_type, position, %missing, "queued");
         }
         Note::Started {
             id,
@@ -103,6 +104,7 @@ fn note(note: &Note) {
             let why = match reason {
                 RejectReason::QueueFull => "the opportunistic queue is full",
                 RejectReason::NeverFits => "it asks for more than this node has",
+                RejectReason::Draining => "the node is drained",
             };
             tracing::info!(container = %id, why, "rejected");
         }
@@ -114,6 +116,9 @@ fn note(note: &Note) {
             ran_ms,
         } => {
             tracing::info!(container = %id, %for_container, paused, ran_ms, "evicted to make room");
+        }
+        Note::Drained { id, ran_ms } => {
+            tracing::info!(container = %id, ran_ms, "ended because the node is drained");
         }
         Note::PausedKilled {
             id,
@@ -151,5 +156,6 @@ fn shed(id: ContainerId, reason: ShedReason) {
         } => {
             tracing::info!(container = %id, limit_ms, estimated_ms, "shed: the ResourceManager allows a shorter wait");
         }
+        ShedReason::Draining => tracing::info!(container = %id, "shed: the node is drained"),
     }
 }

@@ -18,12 +18,15 @@ pub use mapreduce_shuffle::JobDataError;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use localize::{NodeDirs, UserName};
-use node_web::metrics::{Metrics, ShuffleReading};
+use node_web::metrics::{Metrics, Port, ShuffleReading};
 use records::ApplicationId;
-use shuffle::{Counts, RunningShuffle, ShuffleServer};
+use service::Manager;
+use shuffle::{Counts, RunningShuffle, ShuffleConfig, ShuffleServer};
 use thiserror::Error;
 
 use self::mapreduce_shuffle::MapReduceShuffle;
@@ -63,24 +66,27 @@ pub struct AuxServices {
 pub struct ServiceThreads(Vec<RunningShuffle>);
 
 impl ListeningServices {
-    /// Listens on the ports of the configured services. Connections are bounded for each.
+    /// Listens on the ports of the configured services, on the sockets that `manager` has kept and
+    /// will keep. Connections are bounded for each.
     ///
     /// # Errors
     /// [`ServiceFailed`] when a port cannot be had.
     pub fn listen(
         services: &[AuxServiceConfig],
         connections_max: usize,
+        manager: &Manager,
     ) -> Result<Self, ServiceFailed> {
         let listen = |service: &AuxServiceConfig| {
             let AuxServiceKind::MapReduceShuffle(config) = &service.kind;
             let mut config = config.clone();
             config.connections_max = config.connections_max.min(connections_max);
             let port = config.port;
-            let server = ShuffleServer::bind(config).map_err(|source| ServiceFailed {
-                service: service.name.clone(),
-                what: format!("listening on port {port} (mapreduce.shuffle.port)"),
-                source,
-            })?;
+            let server =
+                listen_shuffle(&service.name, config, manager).map_err(|source| ServiceFailed {
+                    service: service.name.clone(),
+                    what: format!("listening on port {port} (mapreduce.shuffle.port)"),
+                    source,
+                })?;
             tracing::info!(service = service.name, port = server.port(), "listens");
             Ok((service.name.clone(), server))
         };
@@ -115,7 +121,7 @@ impl ListeningServices {
         for (name, server) in self.servers {
             let service = MapReduceShuffle::new(dirs.clone());
             let running = server
-                .start(service.jobs())
+                .start(service.jobs(), metrics.refusals(Port::Shuffle))
                 .map_err(|source| ServiceFailed {
                     service: name.clone(),
                     what: "starting its threads (mapreduce.shuffle.max.threads)".to_owned(),
@@ -128,6 +134,26 @@ impl ListeningServices {
         }
         Ok((services, threads))
     }
+}
+
+fn listen_shuffle(
+    service: &str,
+    config: ShuffleConfig,
+    manager: &Manager,
+) -> io::Result<ShuffleServer> {
+    let name = format!("service-{service}");
+    let port = config.port;
+    let any: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+    let mut any = any
+        .into_iter()
+        .map(|address| SocketAddr::new(address, port));
+    let kept = any.find_map(|address| manager.take_listener(&name, address));
+    let server = match kept {
+        Some(kept) => ShuffleServer::listening(kept, config),
+        None => ShuffleServer::bind(config),
+    }?;
+    manager.keep(&name, server.as_fd());
+    Ok(server)
 }
 
 fn reading(counts: Counts) -> ShuffleReading {

@@ -8,6 +8,7 @@
 mod capacity;
 pub mod keys;
 mod load;
+mod read_admin;
 mod read_cgroups;
 mod read_history;
 mod read_labels;
@@ -16,6 +17,7 @@ mod read_node;
 mod read_proxy;
 mod read_security;
 mod read_services;
+mod read_users;
 mod read_work;
 mod sections;
 mod values;
@@ -24,12 +26,12 @@ pub use capacity::{
     AGENT_MEMORY_MB, Capacity, DEFAULT_MEMORY_MB, DEFAULT_VCORES, Hardware, MemoryCapacity,
     NodeCapacityConfig, VcoreCapacity,
 };
-pub use load::{Loaded, load_file_systems};
+pub use load::{Loaded, load_admin, load_file_systems};
 pub use sections::{
-    AddressConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config, ContainerExecutor,
-    HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig, NodeLabelsConfig,
-    ProviderConfig, ProviderSource, RecoveryConfig, ResourceManagerConfig, SchedulerConfig,
-    WebConfig,
+    AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,
+    ContainerExecutor, HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig,
+    NodeLabelsConfig, ProviderConfig, ProviderSource, RecoveryConfig, ResourceManagerConfig,
+    SchedulerConfig, UsersConfig, WebConfig,
 };
 pub use values::MinimumVersion;
 

@@ -4,33 +4,31 @@
 //! tokens are verified, requests decoded and answers composed. Decisions that need the agent's
 //! state are made by [`crate::core`].
 
+mod counting;
 mod operations;
 mod proxied_starts;
 mod read;
 mod stored;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use amrm_proxy::{AmrmProxy, PendingStart};
-use node_web::metrics::{CallOutcome, Metrics, RpcMethod};
-use prost::Message as _;
+use node_web::metrics::{Metrics, Port, RpcMethod};
 use records::ContainerId;
-use sched::ContainerSpec;
+use refusals::Refusals;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     CommitResponseProto, ContainerExceptionMapProto, ContainerIdProto,
-    ContainerLocalizationStatusesProto, ContainerTokenIdentifierProto, ContainerUpdateRequestProto,
-    ContainerUpdateResponseProto, GetContainerStatusesRequestProto,
-    GetContainerStatusesResponseProto, GetLocalizationStatusesRequestProto,
-    GetLocalizationStatusesResponseProto, IncreaseContainersResourceRequestProto,
-    IncreaseContainersResourceResponseProto, ReInitializeContainerRequestProto,
-    ReInitializeContainerResponseProto, ResourceLocalizationRequestProto,
-    ResourceLocalizationResponseProto, RestartContainerResponseProto, RollbackResponseProto,
-    SignalContainerRequestProto, SignalContainerResponseProto, StartContainerRequestProto,
-    StartContainersRequestProto, StartContainersResponseProto, StopContainersRequestProto,
-    StopContainersResponseProto,
+    ContainerLocalizationStatusesProto, ContainerUpdateRequestProto, ContainerUpdateResponseProto,
+    GetContainerStatusesRequestProto, GetContainerStatusesResponseProto,
+    GetLocalizationStatusesRequestProto, GetLocalizationStatusesResponseProto,
+    IncreaseContainersResourceRequestProto, IncreaseContainersResourceResponseProto,
+    ReInitializeContainerRequestProto, ReInitializeContainerResponseProto,
+    ResourceLocalizationRequestProto, ResourceLocalizationResponseProto,
+    RestartContainerResponseProto, RollbackResponseProto, SignalContainerRequestProto,
+    SignalContainerResponseProto, StartContainerRequestProto, StartContainersRequestProto,
+    StartContainersResponseProto, StopContainersRequestProto, StopContainersResponseProto,
 };
 use wire::protocol::container_management::ContainerManagementProtocol;
 use wire::rpc::Caller;
@@ -41,14 +39,12 @@ use crate::clock::Clock;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped};
 use crate::launch_context::{LaunchContext, read_resources};
-use crate::recovery::StartRecord;
 use crate::secrets::NodeSecrets;
 
 pub use self::proxied_starts::TAGS_VARIABLE;
 use self::proxied_starts::{ProxiedStarts, confirm_pipelines};
-use self::read::{
-    bound, claimed_id, failure, last_of_each, published, read_asker, read_ids, stopping,
-};
+pub use self::read::{Verified, read_asker, start_request, verified};
+use self::read::{bound, claimed_id, failure, last_of_each, published, read_ids, stopping};
 pub(crate) use self::read::{read_signal, read_spec};
 
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the
@@ -83,19 +79,12 @@ struct ReadStart {
     proxied: Option<PendingStart>,
 }
 
-/// Update of a container whose token was verified.
-struct UpdateRequest {
-    /// Id, size, type and version from the token.
-    spec: ContainerSpec,
-    /// Identifier of the token.
-    token: Arc<ContainerTokenIdentifierProto>,
-}
-
 /// The protocol's implementation.
 pub struct ContainerManager {
     handle: Handle,
     secrets: Arc<NodeSecrets>,
     metrics: Arc<Metrics>,
+    refusals: Arc<Refusals>,
     clock: Clock,
     proxied_starts: ProxiedStarts,
     service_metadata: ServiceMetadata,
@@ -116,28 +105,12 @@ impl ContainerManager {
         Self {
             handle,
             secrets,
+            refusals: metrics.refusals(Port::ContainerManagement),
             metrics,
             clock,
             proxied_starts: ProxiedStarts(proxy),
             service_metadata,
         }
-    }
-
-    /// Runs a call and counts it with its outcome and time.
-    async fn counted<T>(
-        &self,
-        method: RpcMethod,
-        call: impl Future<Output = Result<T, RemoteException>> + Send,
-    ) -> Result<T, RemoteException> {
-        let began = Instant::now();
-        let result = call.await;
-        let outcome = if result.is_ok() {
-            CallOutcome::Ok
-        } else {
-            CallOutcome::Error
-        };
-        self.metrics.observe_rpc(method, outcome, began.elapsed());
-        result
     }
 
     fn read_start(
@@ -146,28 +119,20 @@ impl ContainerManager {
         received_us: u64,
     ) -> Result<ReadStart, RemoteException> {
         let signed = request.container_token.unwrap_or_default();
-        let token = self.secrets.verify_container_token(&signed)?;
-        let spec = read_spec(&token)?;
+        let verified = verified(&self.secrets, &signed)?;
         let mut context = request.container_launch_context.unwrap_or_default();
-        let admitted = self.proxied_starts.admit(spec.id, &token, &mut context);
-        let record = self.handle.keeps_records().then(|| {
-            Box::new(StartRecord {
-                token: signed.identifier.to_vec(),
-                context: context.encode_to_vec(),
-                ..StartRecord::default()
-            })
-        });
-        let (proxied, context) = match admitted {
-            Ok(proxied) => (proxied, LaunchContext::read(context)),
-            Err(refusal) => (None, Err(refusal)),
-        };
-        let request = StartRequest {
-            spec,
-            token: Arc::new(token),
-            context,
-            record,
-            received_us,
-        };
+        let admitted = self
+            .proxied_starts
+            .admit(verified.spec.id, &verified.token, &mut context);
+        let keeps_records = self.handle.keeps_records();
+        let (mut request, mut proxied) = (
+            start_request(verified, &signed, context, keeps_records, received_us),
+            None,
+        );
+        match admitted {
+            Ok(pending) => proxied = pending,
+            Err(refusal) => request.context = Err(refusal),
+        }
         Ok(ReadStart { request, proxied })
     }
 
@@ -207,9 +172,11 @@ impl ContainerManager {
         for (id, outcome) in ids.into_iter().zip(outcomes.map_err(stopping)?) {
             match outcome {
                 StartOutcome::Started => response.succeeded_requests.push(id.into()),
-                StartOutcome::Refused(error) => response
-                    .failed_requests
-                    .push(failure(Some(id.into()), error)),
+                StartOutcome::Refused(error) => {
+                    self.count_refusal(&error);
+                    let failed = failure(Some(id.into()), error);
+                    response.failed_requests.push(failed);
+                }
                 StartOutcome::CallFailed(error) => return Err(error),
             }
         }
@@ -259,23 +226,17 @@ impl ContainerManager {
         let mut failed = Vec::new();
         let mut requests = Vec::with_capacity(tokens.len());
         for token in tokens {
-            let read = self
-                .secrets
-                .verify_container_token(&token)
-                .and_then(|token| {
-                    Ok(UpdateRequest {
-                        spec: read_spec(&token)?,
-                        token: Arc::new(token),
-                    })
-                });
-            match read {
+            match verified(&self.secrets, &token) {
                 Ok(request) => requests.push(request),
-                Err(error) => failed.push(failure(claimed_id(&token), error)),
+                Err(error) => {
+                    self.count_refusal(&error);
+                    failed.push(failure(claimed_id(&token), error));
+                }
             }
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
         let update = move |core: &mut Core, now| -> Vec<Result<(), RemoteException>> {
-            let update = |r: UpdateRequest| core.update_container(asker, r.spec, r.token, now);
+            let update = |r: Verified| core.update_container(asker, r.spec, r.token, now);
             requests.into_iter().map(update).collect()
         };
         let answers = self.handle.run(update).await.map_err(stopping)?;

@@ -19,6 +19,9 @@
 //! | `logs` | aggregation of logs: orders and outcomes |
 //! | `remember` | records for the next agent |
 //! | `restore` | containers and applications of an earlier agent |
+//! | `drain` | the drain of the node: modes, time limit, and what is told about it |
+//! | `operator` | what operators ask and order through the admin socket |
+//! | `stories` | what has happened to each container, for operators |
 //! | `journal` | decisions and counts over time, for the live page |
 //!
 //! One table is shared: [`NodeSecrets`] also serves the RPC connections, which verify tokens with
@@ -28,20 +31,24 @@ mod actions;
 mod admit;
 mod calls;
 mod diagnostics_budget;
+mod drain;
 mod effect;
 mod health;
 mod journal;
 mod logs;
+mod operator;
 mod reinit;
 mod remember;
 mod report;
 mod resource_manager;
 mod restore;
+mod stories;
 #[cfg(test)]
 pub(crate) mod tests;
 mod worker_events;
 
 pub use admit::{Asker, StartOutcome, StartRequest};
+pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
 pub use effect::{
     Effect, LaunchOrder, LinkOrder, LocalizationAnswers, LocalizationQuery, LocalizeFor, Record,
     ReinitStage,
@@ -66,6 +73,7 @@ use wire::proto::hadoop_yarn::{
 };
 
 use self::reinit::{Reinit, Setup};
+use crate::aggregated::Aggregated;
 use crate::applications::Applications;
 use crate::aux_services::ServiceMetadata;
 use crate::context_budget::{ContextBudget, ContextLimits, HeldContext};
@@ -142,6 +150,8 @@ pub struct Core {
     scheduler: ContainerScheduler,
     containers: BTreeMap<ContainerId, ContainerRecord>,
     applications: Applications,
+    /// Logs of running containers that were uploaded.
+    aggregated: Aggregated,
     ledger: StatusLedger<ContainerStatusProto>,
     started: StartedTokens,
     /// Resource increases that no answered heartbeat has carried yet. At most one per known
@@ -159,7 +169,10 @@ pub struct Core {
     /// Budget of the launch contexts that wait here and in the launcher's queue.
     contexts: Arc<ContextBudget>,
     journal: journal::Journal,
+    stories: stories::Stories,
     health: health::Health,
+    /// Drain that an operator has ordered.
+    drain: Option<drain::Drain>,
     /// Reports on uploaded logs.
     log_reports: LogReports,
     /// Records of the applications, if records are kept.
@@ -191,6 +204,7 @@ impl Core {
             scheduler: parts.scheduler,
             containers: BTreeMap::new(),
             applications: Applications::default(),
+            aggregated: Aggregated::default(),
             ledger: StatusLedger::new(track_stopped_ms),
             started: StartedTokens::default(),
             increased: BTreeMap::new(),
@@ -200,7 +214,9 @@ impl Core {
             secrets: parts.secrets,
             contexts,
             journal: journal::Journal::default(),
+            stories: stories::Stories::default(),
             health: health::Health::default(),
+            drain: None,
             log_reports: LogReports::default(),
             application_records: BTreeMap::new(),
             arrivals: 0,
@@ -213,7 +229,8 @@ impl Core {
     #[must_use]
     pub fn next_deadline(&self) -> Option<MonoMillis> {
         let logs = self.applications.next_log_deletion();
-        [self.scheduler.next_deadline(), logs]
+        let drain = self.drain.as_ref().and_then(drain::Drain::deadline);
+        [self.scheduler.next_deadline(), logs, drain]
             .into_iter()
             .flatten()
             .min()
@@ -222,7 +239,9 @@ impl Core {
     /// Handles the deadlines that have passed: those of the scheduler and of log deletions.
     pub fn tick(&mut self, now: Now) {
         self.must_feed(Event::Tick, now);
+        self.end_drain_in_time(now);
         while let Some(id) = self.applications.take_log_deletion(now.mono) {
+            self.aggregated.forget(&id);
             self.effects.push(Effect::DeleteLogs(id));
             self.remember_application(id, now);
         }

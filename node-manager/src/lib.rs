@@ -12,12 +12,14 @@
 //! - [`container_manager`]: the calls of ApplicationMasters; [`context_budget`]: limits on what
 //!   they leave on the node; [`resource_manager`]: registration and heartbeats
 //! - [`node_labels`]: labels and attributes that the node gives itself
+//! - `operators`: requests that come through the admin socket
 //! - [`descriptors`]: the division of open files among peers and containers
 //! - `wiring`: makes every part and ends them in order
 //!
 //! Owns the node's state and the order of start and stop. May not know the command line, signals,
 //! where the log goes, or the embedded ResourceManager. ARCHITECTURE.md draws how the parts fit.
 
+mod aggregated;
 pub mod applications;
 mod audit;
 pub mod aux_services;
@@ -32,6 +34,7 @@ pub mod launch_context;
 mod log_reports;
 pub mod node_identity;
 pub mod node_labels;
+mod operators;
 pub mod performer;
 pub mod recovery;
 pub mod resource_manager;

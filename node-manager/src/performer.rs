@@ -3,17 +3,17 @@
 //! own threads and reported as a [`WorkerEvent`].
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use amrm_proxy::AmrmProxy;
 use container_runtime::isolation::Isolation;
 use container_runtime::launch::{
-    LaunchPlan, Launcher, Link, LocalizationCounters, NoPlan, add_links,
+    Adoption, LaunchPlan, Launcher, Link, LocalizationCounters, NoPlan, add_links,
 };
 use container_runtime::monitor::{ContainerLimit, ContainerLimits};
 use localize::{
-    DeletionService, DirsError, LocalizationState, LocalizeRequest, LocalizedResource, Localizer,
-    NodeDirs, ResourceSpec, ResourceStatus, UserName,
+    ContainerDirs, DeletionService, DirsError, LocalizationState, LocalizeRequest,
+    LocalizedResource, Localizer, NodeDirs, ResourceSpec, ResourceStatus, UserName,
 };
 use log_aggregation::LogAggregation;
 use node_web::metrics::{LaunchPhase, Metrics};
@@ -31,7 +31,7 @@ use crate::core::{
     AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizationQuery, LocalizeFor, LogOrder, Record,
     StoreOrder,
 };
-use crate::recovery::{Stage, StateWriter};
+use crate::recovery::StateWriter;
 use crate::worker_event::{LocalizationSender, WorkerEvent};
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
@@ -63,6 +63,7 @@ fn no_plan(error: DirsError) -> NoPlan {
         DirsError::Io { .. }
         | DirsError::NoneUsable { .. }
         | DirsError::NoThread(_)
+        | DirsError::User(_)
         | DirsError::NoRoom { .. } => ContainerExitStatus::LAUNCH_FAILED,
     };
     NoPlan {
@@ -185,27 +186,31 @@ impl Performer {
             resources,
         };
         let results = self.localizations.clone();
-        self.localizer
-            .localize(request, move |result| results.send(id, purpose, result));
+        let ordered = Instant::now();
+        self.localizer.localize(request, move |result| {
+            results.send(id, purpose, ordered.elapsed(), result);
+        });
     }
 
     /// Makes links on a blocking thread, few containers at a time: a disk that hangs takes no more
     /// threads than that.
     fn link(&self, order: LinkOrder) {
         let places = Arc::clone(&self.linking);
+        let node_dirs = self.dirs.clone();
         tokio::spawn(async move {
             let Ok(place) = places.acquire_owned().await else {
                 return;
             };
             let links: Vec<Link> = order.resources.into_iter().map(link_to).collect();
             let made = tokio::task::spawn_blocking(move || {
-                let dirs = order.dirs.get();
-                let made = dirs.map(|dirs| add_links(&dirs.work_dir, &links));
+                let made = match order.dirs.get() {
+                    Some(dirs) => link_in(&node_dirs, dirs, &order.user, &links),
+                    None => Ok(()),
+                };
                 drop(place);
                 made
             });
-            if let Ok(Some(Err(error))) = made.await {
-                let error = crate::error_chain(&error);
+            if let Ok(Err(error)) = made.await {
                 tracing::warn!(container = %order.id, error, "links to localized resources are missing");
             }
         });
@@ -239,6 +244,7 @@ impl Performer {
         let services = Arc::clone(self.services.metadata());
         let make_plan = move || {
             dirs.require_enough().map_err(no_plan)?;
+            let run_as = dirs.account_of(&user_name).map_err(no_plan)?;
             let places = match known_dirs.get() {
                 Some(places) => places.clone(),
                 None => {
@@ -262,6 +268,7 @@ impl Performer {
                 service_metadata: services.as_ref().clone(),
                 localization_counters,
                 spec: Some(spec),
+                run_as,
                 ..LaunchPlan::new(id, user, places)
             })
         };
@@ -279,37 +286,38 @@ impl Performer {
     }
 
     fn adopt(&self, order: AdoptOrder) {
-        let AdoptOrder { spec, adoption } = order;
+        let AdoptOrder {
+            spec,
+            process,
+            log_dir,
+            is_frozen,
+        } = order;
         self.limits.set(spec.id, ContainerLimit::of(&spec));
-        self.with_isolation(|isolation| isolation.adopt(spec));
-        self.launcher.adopt(adoption);
+        let isolation = self.isolation.as_ref();
+        self.launcher.adopt(Adoption {
+            id: spec.id,
+            process,
+            log_dir,
+            is_confined: isolation.is_some_and(|isolation| isolation.adopt(spec, is_frozen)),
+        });
     }
 
     fn store(&self, order: &StoreOrder) {
         let Some(records) = &self.records else {
             return;
         };
-        match order {
-            StoreOrder::Start(id, record) => records.start(*id, record),
-            StoreOrder::State(id, record) => {
-                records.state(*id, record);
-                let has_process = matches!(
-                    record.stage(),
-                    Stage::Running | Stage::Paused | Stage::Killing
-                );
-                if !has_process {
-                    // Its last process may go once this is on the disk.
-                    let (id, launcher) = (*id, Arc::downgrade(&self.launcher));
-                    records.commits().when_settled(move |_| {
-                        if let Some(launcher) = launcher.upgrade() {
-                            launcher.release(id);
-                        }
-                    });
+        records.write(order);
+        let StoreOrder::State(id, record) = order else {
+            return;
+        };
+        // The process whose end the record tells may go once this is on the disk.
+        if let Some(ended) = record.ended() {
+            let (id, launcher) = (*id, Arc::downgrade(&self.launcher));
+            records.commits().when_settled(move |_| {
+                if let Some(launcher) = launcher.upgrade() {
+                    launcher.release(id, ended.pid());
                 }
-            }
-            StoreOrder::Forget(id, used_until) => records.forget(*id, *used_until),
-            StoreOrder::ForgetUses(ids) => records.forget_uses(ids.iter().copied()),
-            StoreOrder::Application(id, record) => records.application(*id, record.as_deref()),
+            });
         }
     }
 
@@ -360,6 +368,24 @@ impl Performer {
         record_metrics(&self.metrics, &record);
         audit::record(&record);
     }
+}
+
+/// Makes links to further resources in the work folder of a running container of this user, with
+/// these folders.
+///
+/// # Errors
+/// A text for the log.
+fn link_in(
+    node_dirs: &NodeDirs,
+    dirs: &ContainerDirs,
+    user: &str,
+    links: &[Link],
+) -> Result<(), String> {
+    let user: UserName = user.parse().map_err(|error| format!("{error}"))?;
+    let run_as = node_dirs.account_of(&user);
+    let run_as = run_as.map_err(|error| crate::error_chain(&error))?;
+    let made = add_links(&dirs.work_dir, links, run_as.as_deref());
+    made.map_err(|error| crate::error_chain(&error))
 }
 
 fn status_proto(status: ResourceStatus) -> LocalizationStatusProto {

@@ -6,7 +6,7 @@
 //!                                                   │
 //! core ◀─ Recovered ◀─ decide ◀─ FoundState ◀───────┘ the next start
 //!                        ▲
-//!                        └─ processes that the last agent left to its keeper
+//!                        └─ notes of processes that they exist, and those left to the keeper
 //! ```
 //! `record` and `decide` are pure. A record is written before its effect is told to anybody: the
 //! answer to a call and the next heartbeat wait for the commit ([`crate::core_task::Handle`]).
@@ -18,7 +18,9 @@ mod stored;
 
 pub use decide::{Decided, Recovered, decide};
 pub use record::{
-    AclRecord, ApplicationRecord, ApplicationStage, Ending, KeyRecord, KeysRecord, RecordError,
-    ServiceDataRecord, Stage, StartRecord, StateRecord,
+    AclRecord, ApplicationRecord, ApplicationStage, EndedProcess, Ending, KeyRecord, KeysRecord,
+    RecordError, ServiceDataRecord, Stage, StartRecord, StateRecord,
 };
-pub use stored::{FoundState, KeyWriter, StateWriter, StoredContainer};
+pub use stored::{
+    FoundState, KeyWriter, RecordSink, RecordWrite, SPACES, StateWriter, StoredContainer, writes_of,
+};

@@ -23,7 +23,7 @@ impl StartedTokens {
     /// Whether the token of `id` was used before and has not expired yet.
     pub fn is_used(&mut self, id: &ContainerId, now: EpochMillis) -> bool {
         self.expire(now);
-        self.by_id.contains_key(id)
+        self.by_id.contains_key(&id.as_named())
     }
 
     /// Whether no further token can be remembered, so that none may be used.
@@ -35,6 +35,8 @@ impl StartedTokens {
     /// Records that the token of `id`, valid until `expiry`, has started its container. A longer
     /// memory of the container stays.
     pub fn remember(&mut self, id: ContainerId, expiry: EpochMillis) {
+        // Records name ids by their texts.
+        let id = id.as_named();
         let known = self.by_id.get(&id);
         let expiry = known.map_or(expiry, |known| expiry.max(*known));
         if let Some(before) = self.by_id.insert(id, expiry) {
@@ -46,7 +48,7 @@ impl StartedTokens {
     /// Returns the time until which a container's token counts as used; `None`: it does not.
     #[must_use]
     pub fn expiry(&self, id: &ContainerId) -> Option<EpochMillis> {
-        self.by_id.get(id).copied()
+        self.by_id.get(&id.as_named()).copied()
     }
 
     /// Forgets the tokens that have expired, and returns their containers.

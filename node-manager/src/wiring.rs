@@ -16,6 +16,7 @@
 //! - `proxy`: the AMRMProxy
 //! - `parts`: directories, the performer, the status updater, the cleaner of the cache
 //! - `recovery`: what another agent has left
+//! - `service_manager`: notifications, kept sockets, and parts that are stuck
 //! - `slices`: each part's slice of the configuration
 
 mod agent;
@@ -24,6 +25,7 @@ mod parts;
 mod ports;
 mod proxy;
 mod recovery;
+mod service_manager;
 mod shared;
 mod slices;
 
@@ -34,6 +36,7 @@ use node_web::admin::AdminError;
 use node_web::overview::Overview;
 use node_web::source::NodeSource as _;
 use records::NodeId;
+use service::Manager;
 use state_store::StoreError;
 use thiserror::Error;
 use time::UtcOffset;
@@ -70,6 +73,8 @@ pub struct Process {
     pub conf_dirs: Vec<PathBuf>,
     /// Local time's distance from UTC, for times that people read.
     pub utc_offset: UtcOffset,
+    /// Service manager of the process.
+    pub manager: Manager,
 }
 
 /// Why the agent could not start, or ended otherwise than in order.
@@ -81,12 +86,21 @@ pub enum AgentError {
     /// The web port cannot be had.
     #[error("starting the web port (yarn.nodemanager.webapp.address)")]
     Web(#[source] AdminError),
+    /// The admin socket cannot be had.
+    #[error("starting the admin socket (yarn.nodemanager.agent.admin.socket)")]
+    Admin(#[source] node_admin::BindError),
     /// A local or log directory cannot be used.
     #[error("preparing the local and log directories")]
     Dirs(#[source] localize::DirsError),
+    /// Containers are to run as other users, and this process may not do that.
+    #[error("running containers as other users (yarn.nodemanager.container-executor.class): {0}")]
+    CannotRunAsUsers(String),
     /// The node's state store cannot be opened.
     #[error(transparent)]
     StateStore(StoreError),
+    /// The notes of processes that an earlier agent started cannot be used.
+    #[error("starting the recovery (yarn.nodemanager.recovery.dir)")]
+    Starts(#[source] keeper::StartsError),
     /// An auxiliary service cannot be started.
     #[error(transparent)]
     AuxService(#[from] ServiceFailed),

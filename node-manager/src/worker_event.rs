@@ -19,6 +19,8 @@
 //! core's own task, where waiting would be for ever. There is one for each localization that the
 //! core orders, so their number is bounded by that of the containers.
 
+use std::time::Duration;
+
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::MemoryExceeded;
@@ -42,6 +44,8 @@ pub enum WorkerEvent {
         id: ContainerId,
         /// Use that the resources were asked for.
         purpose: LocalizeFor,
+        /// Time from the order to the localizer until its answer.
+        took: Duration,
         /// Paths and sizes of the resources.
         resources: Vec<LocalizedResource>,
     },
@@ -51,6 +55,8 @@ pub enum WorkerEvent {
         id: ContainerId,
         /// Use that the resource was asked for.
         purpose: LocalizeFor,
+        /// Time from the order to the localizer until its answer.
+        took: Duration,
         /// Reason, for the AM and people.
         diagnostics: String,
     },
@@ -157,23 +163,26 @@ impl WorkerEvents {
 pub struct LocalizationSender(mpsc::UnboundedSender<WorkerEvent>);
 
 impl LocalizationSender {
-    /// Sends the result of a container's localization. Does not wait; without effect once the core
-    /// has ended.
+    /// Sends the result of a container's localization, which took this long. Does not wait; without
+    /// effect once the core has ended.
     pub fn send(
         &self,
         id: ContainerId,
         purpose: LocalizeFor,
+        took: Duration,
         result: Result<Vec<LocalizedResource>, LocalizeError>,
     ) {
         drop(self.0.send(match result {
             Ok(resources) => WorkerEvent::Localized {
                 id,
                 purpose,
+                took,
                 resources,
             },
             Err(error) => WorkerEvent::LocalizationFailed {
                 id,
                 purpose,
+                took,
                 diagnostics: error.diagnostics(),
             },
         }));

@@ -27,6 +27,7 @@ mod rest;
 mod role_histories;
 mod server;
 mod shared;
+mod stuck;
 mod target;
 mod viewer;
 mod xml;
@@ -39,17 +40,19 @@ use http_server::{HostNames, HostRefusal, Limits};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use records::{ContainerId, EpochMillis};
+use refusals::Refusals;
 use time::UtcOffset;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use model::java_date_of;
 pub use server::{AdminError, AdminServer};
+pub use stuck::StuckParts;
 
 use crate::access::{AccessRules, Groups};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Port};
 use crate::overview::Overview;
-use crate::snapshot::NodeSnapshot;
+use crate::snapshot::{DrainNotice, NodeSnapshot};
 use crate::source::{NodeSource, RoleHistories};
 use accept::wants_xml;
 use answer::{Answer, METRICS, answer, text};
@@ -78,7 +81,7 @@ const WORK_WAIT: Duration = Duration::from_secs(5);
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
 
 /// Options of the web server, from the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct AdminOptions {
     /// `yarn.log-aggregation-enable`: whether logs may be elsewhere once an application is gone.
     pub log_aggregation_enabled: bool,
@@ -97,6 +100,8 @@ pub struct AdminOptions {
     pub properties: Arc<[ShownProperty]>,
     /// Bounds on what clients can take.
     pub limits: Limits,
+    /// Parts of the agent that make no progress.
+    pub stuck: StuckParts,
 }
 
 impl Default for AdminOptions {
@@ -111,6 +116,7 @@ impl Default for AdminOptions {
             access: Arc::default(),
             properties: Arc::default(),
             limits: Limits::default(),
+            stuck: StuckParts::new(Vec::new),
         }
     }
 }
@@ -120,6 +126,7 @@ impl Default for AdminOptions {
 struct Site<S> {
     source: Arc<S>,
     metrics: Arc<Metrics>,
+    refusals: Arc<Refusals>,
     options: Arc<AdminOptions>,
     hosts: HostNames,
     work: Semaphore,
@@ -154,6 +161,7 @@ impl<S: NodeSource> Site<S> {
     fn new(source: Arc<S>, metrics: Arc<Metrics>, options: AdminOptions) -> Self {
         Self {
             source,
+            refusals: metrics.refusals(Port::Web),
             metrics,
             hosts: HostNames::with_machine(&options.hosts),
             work: Semaphore::new(WORK_MAX),
@@ -398,12 +406,22 @@ impl<S: NodeSource> Site<S> {
 
     /// For load balancers and supervisors: 200 while the RM may place containers here.
     async fn health(&self) -> Answer {
+        // Before anything that a stuck part would hold up.
+        let stuck = self.options.stuck.read();
+        if !stuck.is_empty() {
+            let stuck = format!("stuck: {}\n", stuck.join("; "));
+            return text(StatusCode::SERVICE_UNAVAILABLE, stuck);
+        }
         let Some(node) = self.snapshot(Freshness::Recent).await else {
             return stopping();
         };
         let (registered, health) = (node.is_registered(), &node.about.health);
         if registered && health.healthy {
-            return text(StatusCode::OK, "ok\n");
+            let words = node.about.drain.as_ref().map(DrainNotice::words);
+            return text(
+                StatusCode::OK,
+                words.map_or("ok\n".to_owned(), |words| words + "\n"),
+            );
         }
         let why = if health.healthy {
             "not registered with the ResourceManager\n".to_owned()

@@ -14,6 +14,7 @@ mod labels;
 mod logs;
 mod node;
 mod proxy;
+mod refused;
 mod role_history;
 mod shuffle;
 mod usage;
@@ -25,11 +26,12 @@ use amrm_proxy::observe::{Observation, Observer, ProxySnapshot};
 use amrm_proxy::role_history::view::RoleHistoryView;
 use prometheus::{Registry, TextEncoder};
 use records::MonoMillis;
+use refusals::Refusals;
 use sched::{Completion, Note};
 
 use container_runtime::isolation::Availability;
 use container_runtime::monitor::Sample;
-pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, RpcMethod};
+pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, Port, RpcMethod};
 
 use crate::snapshot::NodeSnapshot;
 use calls::CallSeries;
@@ -41,6 +43,7 @@ use family::Maker;
 use logs::LogSeries;
 use node::NodeGauges;
 use proxy::ProxySeries;
+use refused::RefusalSeries;
 pub use shuffle::ShuffleReading;
 use shuffle::ShuffleSeries;
 pub use usage::Look;
@@ -66,6 +69,7 @@ pub struct Metrics {
     decisions: DecisionSeries,
     containers: ContainerSeries,
     calls: CallSeries,
+    refusals: RefusalSeries,
     logs: LogSeries,
     proxy: ProxySeries,
     usage: UsageSeries,
@@ -88,6 +92,7 @@ impl Metrics {
             decisions: DecisionSeries::new(&maker),
             containers: ContainerSeries::new(&maker),
             calls: CallSeries::new(&maker),
+            refusals: RefusalSeries::new(&maker),
             logs: LogSeries::new(&maker),
             proxy: ProxySeries::new(&maker),
             usage: UsageSeries::new(&maker),
@@ -178,6 +183,12 @@ impl Metrics {
         self.calls.observe_rpc(method, outcome, took);
     }
 
+    /// Returns the counts of what a port refuses, for its server.
+    #[must_use]
+    pub fn refusals(&self, port: Port) -> Arc<Refusals> {
+        self.refusals.of(port)
+    }
+
     /// Sets whether containers have cgroups, found out once at start.
     pub fn set_isolation(&self, availability: &Availability) {
         self.node.set_isolation(availability);
@@ -210,6 +221,7 @@ impl Metrics {
     pub fn encode(&self) -> String {
         self.proxy.refresh();
         self.shuffle.refresh();
+        self.refusals.refresh();
         TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .expect("every family has a child and a string can always be written to")

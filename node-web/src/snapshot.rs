@@ -32,6 +32,8 @@ pub struct About {
     pub started_at: EpochMillis,
     /// Health as the heartbeat reports it.
     pub health: NodeHealth,
+    /// Drain that an operator has ordered; `None`: the node is in service.
+    pub drain: Option<DrainNotice>,
     /// Limits of memory use as configured.
     pub memory_checks: MemoryChecks,
     /// Figures of the directories of `yarn.nodemanager.local-dirs`.
@@ -44,6 +46,33 @@ pub struct About {
 }
 
 impl About {
+    /// Returns the facts about a node that has just started: it is healthy and in service, its
+    /// versions are unnamed and its directories have not been looked at.
+    #[must_use]
+    pub fn at_start(
+        node_id: NodeId,
+        http_port: u16,
+        started_at: EpochMillis,
+        memory_checks: MemoryChecks,
+    ) -> Self {
+        Self {
+            node_id,
+            http_port,
+            versions: Versions::default(),
+            started_at,
+            health: NodeHealth {
+                healthy: true,
+                report: String::new(),
+                updated_at: started_at,
+            },
+            drain: None,
+            memory_checks,
+            local_dirs: DirNumbers::default(),
+            log_dirs: DirNumbers::default(),
+            log_roots: Vec::new(),
+        }
+    }
+
     /// `host:port` of the web pages: what log links point to.
     #[must_use]
     pub fn http_address(&self) -> String {
@@ -208,6 +237,38 @@ pub struct NodeHealth {
     pub updated_at: EpochMillis,
 }
 
+/// An operator's order to drain the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainNotice {
+    /// Name of the mode: `graceful`, `quick` or `fast`.
+    pub mode: &'static str,
+    /// Reason that the operator gave; may be empty.
+    pub reason: String,
+    /// Name of the operator.
+    pub by: String,
+    /// Time of the order.
+    pub since: EpochMillis,
+    /// Time at which the containers that the mode ends are ended; `None`: it ends none.
+    pub ends_at: Option<EpochMillis>,
+    /// Whether that time has come.
+    pub is_ending: bool,
+}
+
+impl DrainNotice {
+    /// Returns the order in words for people and for the health report.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self {
+            mode, reason, by, ..
+        } = self;
+        if reason.is_empty() {
+            format!("Drained by {by} ({mode})")
+        } else {
+            format!("Drained by {by} ({mode}): {reason}")
+        }
+    }
+}
+
 /// Figures of the directories of one kind (Hadoop: `NodeManagerMetrics`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirNumbers {
@@ -282,6 +343,30 @@ pub struct ApplicationSnapshot {
     pub containers: Vec<ContainerId>,
     /// Who may see what the containers wrote, besides the user and administrators.
     pub view_acl: AccessList,
+    /// Uploads of the containers' logs so far, as far as the node remembers them, the oldest first.
+    pub aggregated: Vec<Arc<AggregatedLogs>>,
+}
+
+/// Log files of an application's containers that the node has uploaded into one remote file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AggregatedLogs {
+    /// Name of the remote file.
+    pub name: String,
+    /// Time at which the remote file was complete.
+    pub uploaded_at: EpochMillis,
+    /// Log files in it, those of a container one after the other.
+    pub files: Vec<AggregatedFile>,
+}
+
+/// A log file in a remote file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AggregatedFile {
+    /// Container that wrote the file.
+    pub container: ContainerId,
+    /// Name of the file. Chosen by the container.
+    pub name: String,
+    /// Length in bytes.
+    pub length: u64,
 }
 
 /// A container on this node.
@@ -331,6 +416,7 @@ mod tests {
             state: ApplicationState::Running,
             containers: vec![fixture::container_id(1), fixture::container_id(2)],
             view_acl: AccessList::default(),
+            aggregated: Vec::new(),
         }];
         let second = fixture::container_id(2);
         assert_eq!(node.container(&second).map(|found| found.id), Some(second));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use node_manager::{AgentError, NodeWatch, Process, Running};
 use records::error_chain;
+use service::Manager;
 use time::UtcOffset;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -134,5 +135,6 @@ pub(super) fn process(environment: &BTreeMap<String, String>, utc_offset: UtcOff
         environment: settings::environment(environment),
         conf_dirs: Vec::new(),
         utc_offset,
+        manager: Manager::default(),
     }
 }

@@ -82,7 +82,10 @@ fn news(node: usize, view: &Overview, seen: &mut u64, happened: &mut Vec<Happene
             | Decision::Registered
             | Decision::Resync
             | Decision::RmSilent
-            | Decision::RmBack => continue,
+            | Decision::RmBack
+            | Decision::Drain(_)
+            | Decision::DrainEnds
+            | Decision::DrainCancelled { .. } => continue,
         };
         happened.push(Happened {
             at: decision.at,

@@ -148,6 +148,9 @@ pub(super) fn node(
     // A trial may run on a laptop whose disk is nearly full.
     config.health.disks = None;
     config.recovery.dir = folder.join("recovery");
+    config.admin.socket = Some(folder.join("admin.sock"));
+    config.admin.is_required = false;
+    config.admin.group = None;
     // No cgroup: what a container is allowed is a story here, nodes of one process would share one
     // hierarchy, and nothing outside the folder is to be touched.
     config.cgroups.mount_path = Some(folder.join("no-cgroups"));

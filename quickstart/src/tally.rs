@@ -131,7 +131,7 @@ impl Tally {
             Note::Shed { id, reason } => {
                 let limit = match reason {
                     ShedReason::QueueLength { limit } => Some(limit),
-                    ShedReason::WaitTime { .. } => None,
+                    ShedReason::WaitTime { .. } | ShedReason::Draining => None,
                 };
                 self.lose(id, node, at, Why::Shed { limit });
             }
@@ -148,6 +148,7 @@ impl Tally {
                 self.lose(id, node, at, why);
             }
             Note::LargerThanNode { .. }
+            | Note::Drained { .. }
             | Note::PausedKilled { .. }
             | Note::Retried { .. }
             | Note::Promoted(_)

@@ -24,6 +24,7 @@ pub(super) const fn queued(id: ContainerId) -> What {
         id,
         execution_type: ExecutionType::Opportunistic,
         position: 1,
+        missing: records::Resource::new(0, 0),
     })
 }
 

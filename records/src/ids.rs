@@ -110,6 +110,19 @@ impl ContainerId {
     pub const fn epoch(&self) -> i64 {
         self.id >> CONTAINER_NUMBER_BITS
     }
+
+    /// Returns the id that the text form names. Allocators on nodes count down from 0 (Hadoop:
+    /// `OpportunisticContainerAllocator`), and the text of such an id, in names of files and in
+    /// records, has no sign.
+    #[must_use]
+    pub const fn as_named(&self) -> Self {
+        let id = if self.id < 0 {
+            self.id & CONTAINER_NUMBER_MASK
+        } else {
+            self.id
+        };
+        Self { id, ..*self }
+    }
 }
 
 impl fmt::Display for ApplicationId {

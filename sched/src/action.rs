@@ -123,6 +123,8 @@ pub enum Event {
     NodeResource(Resource),
     /// The RM published a queuing limit with a heartbeat.
     QueuingLimit(ContainerQueuingLimit),
+    /// The node is drained so far, or, with `None`, not any more.
+    Drain(Option<DrainExtent>),
     /// A heartbeat is about to report the wait of a new container: estimate it from the containers
     /// that run and wait now. Visits every container, so it belongs to a heartbeat.
     EstimateWaits,
@@ -206,6 +208,9 @@ pub enum Note {
         execution_type: ExecutionType,
         /// Position in the queue; 1 is the head.
         position: usize,
+        /// Resources that the node lacks for the container; none of a type: only those before it in
+        /// the queue are in its way.
+        missing: Resource,
     },
     /// A container is being launched, or resumed after a pause.
     Started {
@@ -247,11 +252,12 @@ pub enum Note {
         /// Cause of the rejection.
         reason: RejectReason,
     },
-    /// An opportunistic container was removed from the queue because the RM's limit dropped.
+    /// An opportunistic container was removed from the queue because the RM's limit dropped, or
+    /// because the node is drained.
     Shed {
         /// Container that was shed.
         id: ContainerId,
-        /// Limit that the queue exceeded.
+        /// Reason for the removal.
         reason: ShedReason,
     },
     /// A running opportunistic container is killed or paused to make room.
@@ -263,6 +269,14 @@ pub enum Note {
         /// Whether the victim is frozen instead of killed.
         paused: bool,
         /// Milliseconds that the victim has run, pauses excluded: the work that a kill discards.
+        ran_ms: u64,
+    },
+    /// A container is ended because the node is drained. Those that wait are shed or rejected
+    /// instead.
+    Drained {
+        /// Container that is ended.
+        id: ContainerId,
+        /// Milliseconds that the container has run, pauses excluded: the work that is discarded.
         ran_ms: u64,
     },
     /// A frozen container is killed instead of resumed.
@@ -302,9 +316,11 @@ pub enum RejectReason {
     QueueFull,
     /// The container asks for more than the whole node offers.
     NeverFits,
+    /// The node is drained.
+    Draining,
 }
 
-/// Limit of the ResourceManager that the queue exceeded.
+/// Reason why a container lost its place in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShedReason {
     /// Too many containers waited.
@@ -319,6 +335,20 @@ pub enum ShedReason {
         /// Milliseconds that the container would have waited from now on.
         estimated_ms: u64,
     },
+    /// The node is drained.
+    Draining,
+}
+
+/// Containers that a drain of the node ends. Each extent includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DrainExtent {
+    /// Opportunistic containers that have not started. None starts or waits from now on; running
+    /// and frozen ones go on.
+    Queue,
+    /// All opportunistic containers.
+    Opportunistic,
+    /// All containers. Those that are started later are ended before their launch.
+    All,
 }
 
 /// Reason why a frozen container is killed instead of thawed.
@@ -419,10 +449,12 @@ pub struct OpportunisticContainersStatus {
     pub opport_cores_used: u32,
     /// Opportunistic containers waiting or paused.
     pub queued_opport_containers: u32,
-    /// Waiting containers of both types. The RM orders nodes by this number.
+    /// Waiting containers of both types; of a node that is drained, at least as many as may wait.
+    /// The RM orders nodes by this number and places nothing on a full one.
     pub wait_queue_length: u32,
     /// Milliseconds that another opportunistic container, of the size last seen, would wait, as of
-    /// the last [`Event::EstimateWaits`]; `None` if it would not be admitted to the queue.
+    /// the last [`Event::EstimateWaits`]; `None` if it would not be admitted to the queue, as on a
+    /// node that is drained.
     pub estimated_queue_wait_ms: Option<u32>,
     /// Opportunistic containers that may wait:
     /// [`crate::ContainerSchedulerConfig::reported_queue_capacity`].

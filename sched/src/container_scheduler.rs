@@ -10,10 +10,12 @@
 //! - `killing`: kills, from request to SIGKILL
 //! - `recovery`: containers of an earlier run
 //! - `retrying`: further starts of a container whose process failed
+//! - `draining`: the end of containers of a node that is drained
 //! - `room`: starts, evictions, sheds
 //! - `waits`: estimates of queue waits
 //! - `invariants`: conditions that hold between events
 
+mod draining;
 mod invariants;
 mod killing;
 mod lifecycle;
@@ -29,7 +31,7 @@ use std::collections::BTreeMap;
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Now, Resource};
 
 use crate::action::{
-    Action, ContainerQueuingLimit, ContainerSummary, ContainerView, Event, Note,
+    Action, ContainerQueuingLimit, ContainerSummary, ContainerView, DrainExtent, Event, Note,
     OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal,
 };
 use crate::config::ContainerSchedulerConfig;
@@ -60,6 +62,8 @@ pub struct ContainerScheduler {
     index: Index,
     timers: Timers,
     queuing_limit: Option<ContainerQueuingLimit>,
+    /// How far the node is drained; `None`: not.
+    drain: Option<DrainExtent>,
     run_times: RunTimes,
     /// Expected size of the next opportunistic container.
     typical_ask: Resource,
@@ -99,6 +103,7 @@ impl ContainerScheduler {
             index: Index::new(config.vmem_check),
             timers: Timers::default(),
             queuing_limit: None,
+            drain: None,
             run_times: RunTimes::default(),
             typical_ask: TYPICAL_ASK_AT_FIRST,
             estimated_wait_ms: None,
@@ -174,6 +179,11 @@ impl ContainerScheduler {
                 self.shed(limit, turn);
                 Ok(Change::Other)
             }
+            Event::Drain(extent) => {
+                self.drain = extent;
+                self.end_drained(turn);
+                Ok(Change::Other)
+            }
             Event::EstimateWaits => {
                 self.estimate_waits(turn.now.mono);
                 Ok(Change::Other)
@@ -225,6 +235,11 @@ impl ContainerScheduler {
     #[must_use]
     pub fn summary(&self, id: &ContainerId) -> Option<ContainerSummary> {
         self.containers.get(id).map(Container::summary)
+    }
+
+    /// Returns all known containers without their diagnostics, in the order of their ids.
+    pub fn summaries(&self) -> impl Iterator<Item = ContainerSummary> + '_ {
+        self.containers.values().map(Container::summary)
     }
 
     /// Returns all containers that hold an allocation, in the order of their ids: their launch is
@@ -297,7 +312,18 @@ impl ContainerScheduler {
     /// wait is as old as the last [`Event::EstimateWaits`].
     #[must_use]
     pub fn opportunistic_status(&self) -> OpportunisticContainersStatus {
-        status::opportunistic_status(&self.config, &self.index, self.estimated_wait_ms)
+        let status =
+            status::opportunistic_status(&self.config, &self.index, self.estimated_wait_ms);
+        match self.drain {
+            Some(_) => status::of_drained(status),
+            None => status,
+        }
+    }
+
+    /// Returns how far the node is drained; `None`: not.
+    #[must_use]
+    pub fn drain(&self) -> Option<DrainExtent> {
+        self.drain
     }
 
     /// Returns the sum of all allocations held. Exceeds what the node offers when guaranteed

@@ -1,7 +1,7 @@
 //! Causes of a kill, with the exit status and text of each. The texts are Hadoop's, because AMs and
 //! people search for them.
 
-use records::{ContainerExitStatus, Resource};
+use records::{ContainerExitStatus, ExecutionType, Resource};
 
 use crate::action::{KillReason, PauseEnd, RejectReason};
 
@@ -36,6 +36,8 @@ pub(crate) enum KillCause {
         asked: Resource,
         node: Resource,
     },
+    /// The node is drained; the container has this type.
+    Drained(ExecutionType),
     /// Freezing or thawing failed.
     PauseFailed,
     /// The container was evicted by freezing and cannot stay frozen.
@@ -61,6 +63,12 @@ impl KillCause {
             Self::Evicted | Self::Shed | Self::Rejected { .. } | Self::PauseEnded { .. } => {
                 ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
             }
+            // What AMs know as no fault of the container: of opportunistic containers that the node
+            // ends, and of guaranteed ones on a node that is lost.
+            Self::Drained(ExecutionType::Opportunistic) => {
+                ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
+            }
+            Self::Drained(ExecutionType::Guaranteed) => ContainerExitStatus::ABORTED,
             Self::PauseFailed => ContainerExitStatus::PREEMPTED,
         }
     }
@@ -80,6 +88,7 @@ impl KillCause {
             | Self::Evicted
             | Self::Shed
             | Self::Rejected { .. }
+            | Self::Drained(_)
             | Self::PauseFailed
             | Self::PauseEnded { .. } => false,
         }
@@ -97,6 +106,7 @@ impl KillCause {
             | Self::Evicted
             | Self::Shed
             | Self::Rejected { .. }
+            | Self::Drained(_)
             | Self::PauseFailed
             | Self::PauseEnded {
                 reason: PauseEnd::TooLong,
@@ -136,6 +146,11 @@ impl KillCause {
             Self::Rejected { reason: RejectReason::NeverFits, asked, node } => format!(
                 "Opportunistic container asks for {asked}, more than the {node} of the whole node."
             ),
+            // Hadoop's NodeManager cannot be drained.
+            Self::Rejected { reason: RejectReason::Draining, .. } => {
+                "Opportunistic container is not admitted: the node is being drained.".to_owned()
+            }
+            Self::Drained(_) => "Container killed because the node is being drained.".to_owned(),
             // Two blanks, and "pausing" for a failed resume too, as in Hadoop's `ContainerLaunch`.
             Self::PauseFailed => {
                 "Container preempted as there was  an exception in pausing it.".to_owned()
@@ -162,6 +177,7 @@ impl KillCause {
             | Self::Evicted
             | Self::Shed
             | Self::Rejected { .. }
+            | Self::Drained(_)
             | Self::PauseFailed
             | Self::PauseEnded { .. } => TERMINATED_BEFORE_LAUNCH,
         }

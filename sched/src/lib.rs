@@ -57,8 +57,8 @@ mod wait_estimate;
 
 pub use action::{
     Action, Completion, ContainerQueuingLimit, ContainerSpec, ContainerSummary, ContainerView,
-    Event, KillReason, Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal,
-    RejectReason, ShedReason,
+    DrainExtent, Event, KillReason, Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer,
+    Refusal, RejectReason, ShedReason,
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,

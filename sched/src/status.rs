@@ -23,6 +23,20 @@ pub(crate) fn opportunistic_status(
     }
 }
 
+/// Returns what a node that is drained reports, so that a ResourceManager places no opportunistic
+/// container on it: a queue that is full, by which the comparators of queue lengths leave it out
+/// (Hadoop: `ClusterNode.isQueueFull`), and no estimate, by which `QUEUE_WAIT_TIME` does
+/// (`NodeQueueLoadMonitor.updateNode`). The capacity stays, because a ResourceManager reads it
+/// once.
+pub(crate) fn of_drained(status: OpportunisticContainersStatus) -> OpportunisticContainersStatus {
+    let full = status.opport_queue_capacity.max(1);
+    OpportunisticContainersStatus {
+        wait_queue_length: status.wait_queue_length.max(full),
+        estimated_queue_wait_ms: None,
+        ..status
+    }
+}
+
 /// Converts a count. Counts are bounded by [`crate::CONTAINERS_MAX`]; the clamp only satisfies the
 /// type.
 fn count(containers: usize) -> u32 {

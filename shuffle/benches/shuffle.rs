@@ -52,7 +52,10 @@ fn main() {
         manage_os_cache: false,
         ..ShuffleConfig::default()
     };
-    let server = ShuffleServer::bind(config).unwrap().start(jobs).unwrap();
+    let server = ShuffleServer::bind(config)
+        .unwrap()
+        .start(jobs, Arc::default())
+        .unwrap();
     let _open: Vec<_> = (0..OPEN)
         .map(|_| {
             let mut stream = connect(server.port());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_server::{Activity, Phase};
+use refusals::Reason;
 use socket2::SockRef;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -63,9 +64,12 @@ pub(crate) async fn run(
     tokio::select! {
         ended = connection.serve() => if let Err(error) = ended {
             // Reducers go away and stall: no fault of this program.
+            if error.kind() == io::ErrorKind::TimedOut {
+                connection.shared.refusals.count(Reason::Stalled);
+            }
             tracing::debug!(%error, "a reducer's connection ended early");
         },
-        () = evicted.cancelled() => {}
+        () = evicted.cancelled() => connection.shared.refusals.count(Reason::Evicted),
     }
 }
 
@@ -92,6 +96,9 @@ impl Connection {
                 Ok(answer) => self.send(answer).await?,
                 Err(refusal) => {
                     tracing::debug!(status = ?refusal.status, text = refusal.text, "refused");
+                    if let Some(reason) = refusal.status.reason() {
+                        self.shared.refusals.count(reason);
+                    }
                     let stall = self.shared.config.stall_timeout;
                     send_refusal(&self.stream, &self.activity, &refusal, stall).await?;
                     false
@@ -169,6 +176,7 @@ impl Connection {
             indexes,
             port,
             counters,
+            refusals: _,
         } = &*self.shared;
         let fetch = Fetch::check(head, jobs, *port)?;
         let segments = fetch.locate(indexes);

@@ -20,6 +20,8 @@ mod config;
 mod connection;
 mod connections;
 mod fetch;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hash;
 mod head;
 mod indexes;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use refusals::Reason;
+
 /// Headers that every reply but 413 and 429 has.
 const PROTOCOL: &str = "name: mapreduce\r\nversion: 1.0.0\r\n";
 
@@ -22,6 +24,18 @@ pub(crate) enum Status {
 }
 
 impl Status {
+    /// Returns the reason in the words of all ports; `None` for an output that cannot be sent,
+    /// which is no fault of the reducer.
+    pub(crate) const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::BadRequest | Self::MethodNotAllowed => Some(Reason::Malformed),
+            Self::Unauthorized => Some(Reason::Unauthorized),
+            Self::PayloadTooLarge | Self::FieldsTooLarge => Some(Reason::TooLarge),
+            Self::TooManyRequests => Some(Reason::NoPlace),
+            Self::InternalError => None,
+        }
+    }
+
     const fn line(self) -> &'static str {
         match self {
             Self::BadRequest => "400 Bad Request",

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http_server::{Activity, PeerKey, Place};
+use refusals::{Reason, Refusals};
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -52,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) indexes: Indexes,
     pub(crate) counters: Counters,
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 #[derive(Default)]
@@ -98,6 +101,14 @@ impl ShuffleServer {
         // A machine without IPv6 has no such socket or no such address.
         let listener = listen((Ipv6Addr::UNSPECIFIED, config.port).into(), &config)
             .or_else(|_| listen((Ipv4Addr::UNSPECIFIED, config.port).into(), &config))?;
+        Self::listening(listener, config)
+    }
+
+    /// Takes a socket that listens already and does not block.
+    ///
+    /// # Errors
+    /// The system's, when it is no such socket.
+    pub fn listening(listener: std::net::TcpListener, config: ShuffleConfig) -> io::Result<Self> {
         let port = listener.local_addr()?.port();
         Ok(Self {
             listener,
@@ -112,11 +123,11 @@ impl ShuffleServer {
         self.port
     }
 
-    /// Serves the outputs of `jobs` on threads of its own.
+    /// Serves the outputs of `jobs` on threads of its own, and counts `refusals`.
     ///
     /// # Errors
     /// The system's, when there can be no thread.
-    pub fn start(self, jobs: Arc<Jobs>) -> io::Result<RunningShuffle> {
+    pub fn start(self, jobs: Arc<Jobs>, refusals: Arc<Refusals>) -> io::Result<RunningShuffle> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(self.config.threads.max(1))
             .thread_name("shuffle")
@@ -128,6 +139,7 @@ impl ShuffleServer {
             port: self.port,
             jobs,
             counters: Counters::default(),
+            refusals,
         });
         let listener = {
             let _in_runtime = runtime.enter();
@@ -163,6 +175,12 @@ fn listen(address: SocketAddr, config: &ShuffleConfig) -> io::Result<std::net::T
     Ok(socket.into())
 }
 
+impl AsFd for ShuffleServer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
 /// A server that runs until it is stopped or dropped.
 pub struct RunningShuffle {
     runtime: Option<Runtime>,
@@ -174,6 +192,12 @@ impl RunningShuffle {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.shared.port
+    }
+
+    /// Returns the counts of what reducers are refused.
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.shared.refusals
     }
 
     /// Returns a reader of the counts, which outlives the server.
@@ -240,6 +264,7 @@ impl Accepting {
     fn open(&mut self, stream: TcpStream, peer: SocketAddr) {
         let peer = PeerKey::of(peer.ip());
         if !self.connections.admit(peer) {
+            self.shared.refusals.count(Reason::NoPlace);
             if self.refusals.len() < REFUSALS_MAX {
                 let shared = Arc::clone(&self.shared);
                 self.refusals.spawn(connection::refuse(stream, shared));

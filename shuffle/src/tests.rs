@@ -5,6 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use refusals::Reason;
+
 use crate::testing::{Job, attempt, hash, request, target};
 use crate::{Counts, RunningShuffle, ShuffleConfig, ShuffleServer};
 
@@ -18,7 +20,7 @@ fn serve(job: &Job, change: impl FnOnce(&mut ShuffleConfig)) -> RunningShuffle {
     };
     change(&mut config);
     let server = ShuffleServer::bind(config).unwrap();
-    server.start(Arc::clone(&job.jobs)).unwrap()
+    server.start(Arc::clone(&job.jobs), Arc::default()).unwrap()
 }
 
 fn connect(server: &RunningShuffle) -> TcpStream {
@@ -53,6 +55,14 @@ fn read_reply(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut body = vec![0; length.trim().parse().unwrap()];
     stream.read_exact(&mut body).unwrap();
     (head, body)
+}
+
+/// Asserts that exactly these refusals are counted.
+fn assert_refused(server: &RunningShuffle, expected: &[(Reason, u64)]) {
+    let counts = Reason::ALL.iter();
+    let counts = counts.map(|reason| (*reason, server.refusals().of(*reason)));
+    let counts: Vec<_> = counts.filter(|(_, count)| *count > 0).collect();
+    assert_eq!(counts, expected);
 }
 
 /// Waits until the counts are as expected.
@@ -193,6 +203,10 @@ fn a_refusal_arrives_whole_although_the_request_was_not_read() {
             "HTTP/1.1 431 ",
         ),
         ("HEAD / HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 405 "),
+        (
+            request(server.port(), "/mapOutput?job=other&reduce=0&map=m"),
+            "HTTP/1.1 401 ",
+        ),
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 400 "),
         (
             format!(
@@ -205,6 +219,12 @@ fn a_refusal_arrives_whole_although_the_request_was_not_read() {
         let reply = text(&ask(&server, sent.as_bytes()));
         assert!(reply.starts_with(status), "{status}: {reply}");
     }
+    let refused = [
+        (Reason::Malformed, 3),
+        (Reason::Unauthorized, 1),
+        (Reason::TooLarge, 2),
+    ];
+    assert_refused(&server, &refused);
 }
 
 #[test]
@@ -230,6 +250,7 @@ fn a_reducer_beyond_the_limit_gets_429_before_it_asks_and_a_place_later() {
         "{refused}"
     );
     assert!(refused.contains("Retry-After: 1000\r\n"), "{refused}");
+    assert_refused(&server, &[(Reason::NoPlace, 1)]);
     first.shutdown(Shutdown::Both).unwrap();
     drop(first);
     wait_counts(&server, |counts| counts.connections == 0);

@@ -6,6 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time from a failed transaction to the next attempt to write its changes, if nothing new comes.
+const RETRY: Duration = Duration::from_secs(1);
+/// Maximum of changes, old and new, that are kept while the disk takes none.
+const KEPT_MAX: usize = 65_536;
 
 /// Name of a key space, and of its table in the file.
 pub(crate) type Space = &'static str;
@@ -29,12 +35,30 @@ impl Batch {
             .retain(|(of, key), _| *of != space || !key.starts_with(prefix));
         self.cleared.insert((space, prefix.to_owned()));
     }
+
+    fn len(&self) -> usize {
+        self.cleared.len() + self.values.len()
+    }
+
+    /// Puts changes before those of this batch, which win.
+    fn precede(&mut self, earlier: Self) {
+        for ((space, key), value) in earlier.values {
+            let is_cleared = self
+                .cleared
+                .iter()
+                .any(|(of, prefix)| *of == space && key.starts_with(prefix.as_str()));
+            if !is_cleared {
+                self.values.entry((space, key)).or_insert(value);
+            }
+        }
+        self.cleared.extend(earlier.cleared);
+    }
 }
 
 /// Called once with the outcome of the changes that it waits for.
 type Settled = Box<dyn FnOnce(Result<(), NotStored>) + Send>;
 
-/// Error of changes whose transaction has failed: a restart will not find them.
+/// Error of changes whose transaction has failed: a restart may not find them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the node's state cannot be written")]
 pub struct NotStored;
@@ -42,7 +66,7 @@ pub struct NotStored;
 /// Caller that waits for the changes before.
 struct Waiter {
     settled: Settled,
-    /// A transaction that holds changes before it has failed.
+    /// Changes before it are lost.
     has_failed: bool,
 }
 
@@ -78,6 +102,8 @@ struct Changes {
     groups_opened: u64,
     is_writing: bool,
     is_closed: bool,
+    /// Time at which a failed transaction is tried again; `None`: there are new changes, or none.
+    retry_at: Option<Instant>,
 }
 
 /// Changes that wait, shared by the callers and the writer thread.
@@ -100,16 +126,32 @@ impl Pending {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn wait_at_most<'a>(
+        &self,
+        changes: MutexGuard<'a, Changes>,
+        pause: Duration,
+    ) -> MutexGuard<'a, Changes> {
+        let waited = self.changed.wait_timeout(changes, pause);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
     /// Sets or removes a record.
     pub(crate) fn put(&self, space: Space, key: String, value: Option<Vec<u8>>) {
-        self.lock().batch.values.insert((space, key), value);
+        let mut changes = self.lock();
+        changes.batch.values.insert((space, key), value);
+        self.has_changed(&mut changes);
+    }
+
+    fn has_changed(&self, changes: &mut Changes) {
+        changes.retry_at = None;
         self.changed.notify_all();
     }
 
     /// Removes all records of this prefix.
     pub(crate) fn clear(&self, space: Space, prefix: &str) {
-        self.lock().batch.clear(space, prefix);
-        self.changed.notify_all();
+        let mut changes = self.lock();
+        changes.batch.clear(space, prefix);
+        self.has_changed(&mut changes);
     }
 
     /// Opens a group of records and returns its number.
@@ -132,7 +174,7 @@ impl Pending {
         let mut changes = self.lock();
         if changes.groups.contains(&group) {
             changes.batch.values.insert((space, key), value);
-            self.changed.notify_all();
+            self.has_changed(&mut changes);
         }
     }
 
@@ -142,7 +184,7 @@ impl Pending {
         let mut changes = self.lock();
         if changes.groups.remove(&group) {
             changes.batch.clear(space, prefix);
-            self.changed.notify_all();
+            self.has_changed(&mut changes);
         }
     }
 
@@ -154,7 +196,7 @@ impl Pending {
     /// Waits until all changes so far are committed, or their transaction has failed.
     pub(crate) fn flush(&self) {
         let mut changes = self.lock();
-        while changes.is_writing || !changes.batch.is_empty() {
+        while changes.is_writing || (!changes.batch.is_empty() && changes.retry_at.is_none()) {
             changes = self.wait(changes);
         }
     }
@@ -169,6 +211,7 @@ impl Pending {
         let mut changes = self.lock();
         if !changes.batch.is_empty() {
             changes.waiters.push(waiter);
+            self.has_changed(&mut changes);
         } else if changes.is_writing {
             changes.written_for.push(waiter);
         } else {
@@ -187,27 +230,45 @@ impl Pending {
     /// follows.
     pub(crate) fn take(&self) -> Option<Batch> {
         let mut changes = self.lock();
-        while changes.batch.is_empty() {
+        while changes.batch.is_empty() || changes.retry_at.is_some() {
             if changes.is_closed {
                 return None;
             }
-            changes = self.wait(changes);
+            let pause = changes
+                .retry_at
+                .map(|at| at.saturating_duration_since(Instant::now()));
+            changes = match pause {
+                None => self.wait(changes),
+                Some(Duration::ZERO) => break,
+                Some(pause) => self.wait_at_most(changes, pause),
+            };
         }
+        changes.retry_at = None;
         changes.is_writing = true;
         changes.written_for = std::mem::take(&mut changes.waiters);
         Some(std::mem::take(&mut changes.batch))
     }
 
-    /// Ends the transaction that [`take`](Self::take) began, and tells who waited for it.
-    pub(crate) fn written(&self, result: Result<(), NotStored>) {
+    /// Ends the transaction that [`take`](Self::take) began, and tells who waited for it. The
+    /// changes of one that failed are written with the next.
+    pub(crate) fn written(&self, result: Result<(), (NotStored, Batch)>) {
         let mut changes = self.lock();
         changes.is_writing = false;
         let mut settled = std::mem::take(&mut changes.written_for);
-        if result.is_err() {
-            // Those that wait for later changes may have made some of the lost ones too.
-            let Changes { waiters, .. } = &mut *changes;
-            for waiter in settled.iter_mut().chain(waiters) {
+        if let Err((NotStored, lost)) = result {
+            for waiter in &mut settled {
                 waiter.has_failed = true;
+            }
+            if changes.batch.is_empty() {
+                changes.retry_at = Some(Instant::now() + RETRY);
+            }
+            if changes.batch.len() + lost.len() <= KEPT_MAX {
+                changes.batch.precede(lost);
+            } else {
+                // Those that wait for later changes may have made some of the lost ones too.
+                for waiter in &mut changes.waiters {
+                    waiter.has_failed = true;
+                }
             }
         }
         drop(changes);

@@ -125,11 +125,7 @@ impl StateStore {
             path: path.to_path_buf(),
             source: Box::new(source),
         };
-        let file = private_file(path).map_err(|error| failed("opening", error.into()))?;
-        let database = redb::Builder::new()
-            .set_cache_size(CACHE_BYTES)
-            .create_file(file)
-            .map_err(|error| failed("opening", error.into()))?;
+        let database = open_database(path).map_err(|error| failed("opening", error))?;
         let mut found = read_all(&database).map_err(|error| failed("reading", error))?;
         let own = found.remove(OWN_SPACE).unwrap_or_default();
         let version = own.get(VERSION_KEY).and_then(|record| record.first());
@@ -138,11 +134,11 @@ impl StateStore {
             return Err(StoreError::Newer { path, found });
         }
         let pending = Arc::new(Pending::default());
-        let of_thread = Arc::clone(&pending);
+        let (of_thread, path) = (Arc::clone(&pending), path.to_path_buf());
         let owner = ThreadOwner::default();
         let thread = owner
             .start("state-store", move || {
-                write_until_closed(&of_thread, &database)
+                write_until_closed(&of_thread, database, &path)
             })
             .map_err(|error| failed("starting the thread that writes", error.into()))?;
         let thread = Some(thread);
@@ -326,15 +322,29 @@ fn read_all(database: &Database) -> Result<BTreeMap<String, Contents>, redb::Err
     Ok(found)
 }
 
-fn write_until_closed(pending: &Pending, database: &Database) {
+fn open_database(path: &Path) -> Result<Database, redb::Error> {
+    let file = private_file(path)?;
+    let mut builder = redb::Builder::new();
+    Ok(builder.set_cache_size(CACHE_BYTES).create_file(file)?)
+}
+
+/// Writes a transaction at a time. redb does nothing more with a file once an operation on it has
+/// failed, so after a failure the file is opened anew.
+fn write_until_closed(pending: &Pending, database: Database, path: &Path) {
+    let mut open = Some(database);
     while let Some(batch) = pending.take() {
-        let result = commit(database, &batch).map_err(|error| {
-            // The changes are lost for a restart; the running parts have their state in memory.
-            let records = batch.values.len();
-            tracing::error!(%error, records, "the node's state cannot be written");
-            NotStored
+        let database = open.take().map_or_else(|| open_database(path), Ok);
+        let result = database.and_then(|database| {
+            commit(&database, &batch)?;
+            open = Some(database);
+            Ok(())
         });
-        pending.written(result);
+        pending.written(result.map_err(|error| {
+            // A restart now would not find the changes; the running parts have theirs in memory.
+            let records = batch.values.len();
+            tracing::error!(%error, records, "the node's state cannot be written; it is tried again");
+            (NotStored, batch)
+        }));
     }
 }
 
@@ -345,12 +355,17 @@ fn commit(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
         let mut table = transaction.open_table(table(space))?;
         table.retain_in(prefix.as_str()..end.as_str(), |_, _| false)?;
     }
-    for ((space, key), value) in &batch.values {
+    let mut values = batch.values.iter().peekable();
+    // The keys are in order, so each table is opened once.
+    while let Some(((space, _), _)) = values.peek() {
+        let space = *space;
         let mut table = transaction.open_table(table(space))?;
-        match value {
-            Some(value) => table.insert(key.as_str(), value.as_slice())?,
-            None => table.remove(key.as_str())?,
-        };
+        while let Some(((_, key), value)) = values.next_if(|((of, _), _)| *of == space) {
+            match value {
+                Some(value) => table.insert(key.as_str(), value.as_slice())?,
+                None => table.remove(key.as_str())?,
+            };
+        }
     }
     transaction.commit()?;
     Ok(())

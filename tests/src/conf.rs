@@ -296,6 +296,10 @@ pub fn node_site(
             folder.join("recovery").display(),
         )
         .set(
+            "yarn.nodemanager.agent.admin.socket",
+            folder.join("admin.sock").display(),
+        )
+        .set(
             "yarn.nodemanager.resource.memory-mb",
             options.node_memory_mb,
         )

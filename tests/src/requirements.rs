@@ -95,6 +95,21 @@ pub fn prometheus() -> Result<(), String> {
     runs(crate::prometheus::PROMTOOL, "--version")
 }
 
+/// Requires root, for tests that act as another user.
+///
+/// # Errors
+/// With the user that the test has instead.
+pub fn root() -> Result<(), String> {
+    let uid = nix::unistd::geteuid();
+    if uid.is_root() {
+        Ok(())
+    } else {
+        Err(format!(
+            "acting as another user needs root, and this is {uid}"
+        ))
+    }
+}
+
 /// Requires the right and the tools (Debian: `iproute2`, `util-linux`) to make networks for nodes.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ use test_support::scripted::{ScriptedAm, ScriptedRm};
 
 use crate::conf::Properties;
 use crate::gate::Gate;
+use crate::node::NodeKind;
 use crate::node_process::{NodeProcess, node_kind};
 
 /// A registered node with its ResourceManager and one master. Fields are dropped in this order.
@@ -40,8 +41,18 @@ impl ScriptedCluster {
     #[must_use]
     #[track_caller]
     pub fn start_with(agent: &str, change: impl FnOnce(&mut Properties)) -> Self {
+        Self::start_kind(&node_kind(agent), change)
+    }
+
+    /// Starts a node of this kind as [`start_with`](Self::start_with) does.
+    ///
+    /// # Panics
+    /// When the node does not register.
+    #[must_use]
+    #[track_caller]
+    pub fn start_kind(kind: &NodeKind, change: impl FnOnce(&mut Properties)) -> Self {
         let rm = ScriptedRm::start();
-        let node = NodeProcess::start(&node_kind(agent), &rm, change);
+        let node = NodeProcess::start(kind, &rm, change);
         let am = ScriptedAm::connect(&rm, 1);
         Self { am, node, rm }
     }

@@ -12,6 +12,7 @@ mod crew;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
@@ -66,6 +67,8 @@ struct State<W> {
     kept_time: Option<Instant>,
     /// Whoever kept the time has left; a thread that finds nothing due keeps it again.
     is_unkept: bool,
+    /// Threads that perform a job, by number, with the time at which they took it.
+    busy: BTreeMap<usize, Instant>,
     /// Callers that wait for a change or for the end of the threads.
     waiting: usize,
     is_closed: bool,
@@ -108,6 +111,7 @@ impl<W: Work> Pool<W> {
             crew: Crew::new(config.threads_max, idle_period),
             kept_time: None,
             is_unkept: false,
+            busy: BTreeMap::new(),
             waiting: 0,
             is_closed: false,
         };
@@ -147,6 +151,22 @@ impl<W: Work> Pool<W> {
     /// Waits until `holds` is false, at most this long; returns whether it still held then.
     pub fn wait_while(&self, patience: Duration, mut holds: impl FnMut(&mut W) -> bool) -> bool {
         self.wait(patience, |state| holds(&mut state.work))
+    }
+
+    /// Returns since when the job has been performed that takes longest so far; `None`: no thread
+    /// performs one.
+    #[must_use]
+    pub fn busy_since(&self) -> Option<Instant> {
+        self.state().busy.values().min().copied()
+    }
+
+    /// Returns since when every thread that the pool may have has performed the same job; `None`:
+    /// a thread is free, or could be started.
+    #[must_use]
+    pub fn exhausted_since(&self) -> Option<Instant> {
+        let state = self.state();
+        let all_are_busy = state.busy.len() >= state.crew.threads_max();
+        state.busy.values().max().copied().filter(|_| all_are_busy)
     }
 
     /// Ends the threads once no job is due. Jobs that are due later are left.
@@ -199,8 +219,10 @@ impl<W: Work> Pool<W> {
         let mut state = self.state();
         state.crew.started();
         loop {
-            match state.work.next(Instant::now()) {
+            let now = Instant::now();
+            match state.work.next(now) {
                 Ok(job) => {
+                    state.busy.insert(number, now);
                     let missing = state.crew.missing();
                     let is_handed_over = state.is_unkept && state.crew.wake(1) > 0;
                     drop(state);
@@ -213,6 +235,7 @@ impl<W: Work> Pool<W> {
                     }
                     (self.0.perform)(self, job);
                     state = self.state();
+                    state.busy.remove(&number);
                 }
                 Err(_) if state.is_closed => return true,
                 Err(due) => match self.idle(state, number, due) {
@@ -276,7 +299,9 @@ struct End<'a, W: Work> {
 impl<W: Work> Drop for End<'_, W> {
     fn drop(&mut self) {
         if self.counts {
-            self.pool.state().crew.ended(self.number);
+            let mut state = self.pool.state();
+            state.busy.remove(&self.number);
+            state.crew.ended(self.number);
         }
         self.pool.0.changed.notify_all();
     }

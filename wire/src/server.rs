@@ -18,7 +18,7 @@ mod budget;
 mod calls;
 mod connection;
 mod handshake;
-mod refusals;
+mod refusal_log;
 mod running;
 mod strangers;
 
@@ -26,10 +26,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use refusals::Refusals;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -37,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::budget::Budgets;
-use self::refusals::RefusalLog;
+use self::refusal_log::RefusalLog;
 use self::running::ServiceCall;
 use self::strangers::{StrangerPlace, Strangers};
 use crate::exception::{HadoopException, RemoteException};
@@ -168,6 +170,7 @@ pub struct RpcServerBuilder {
     auth: ServerAuth,
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
+    refusals: Arc<Refusals>,
 }
 
 impl fmt::Debug for dyn Service {
@@ -191,18 +194,37 @@ impl RpcServerBuilder {
         self
     }
 
+    /// Counts refusals here.
+    #[must_use]
+    pub fn refusals(mut self, refusals: Arc<Refusals>) -> Self {
+        self.refusals = refusals;
+        self
+    }
+
     /// Listens. Port 0 picks a free port, which the returned address contains. Peers may connect
     /// from now on and are served once [`RpcServer::serve`] runs.
     ///
     /// # Errors
     /// Those of the operating system, for example that the port is in use.
     pub async fn bind(self, address: SocketAddr) -> io::Result<(RpcServer, SocketAddr)> {
-        let listener = listen(address)?;
+        self.on(listen(address)?)
+    }
+
+    /// Takes a socket that listens already and does not block. Returns the server and its address.
+    ///
+    /// # Errors
+    /// Those of the operating system: it is no such socket.
+    pub fn listening(self, listener: std::net::TcpListener) -> io::Result<(RpcServer, SocketAddr)> {
+        self.on(TcpListener::from_std(listener)?)
+    }
+
+    fn on(self, listener: TcpListener) -> io::Result<(RpcServer, SocketAddr)> {
         let address = listener.local_addr()?;
         let Self {
             auth,
             services,
             limits,
+            refusals,
         } = self;
         Ok((
             RpcServer {
@@ -210,6 +232,7 @@ impl RpcServerBuilder {
                 auth,
                 services,
                 limits,
+                refusals,
             },
             address,
         ))
@@ -223,6 +246,7 @@ pub struct RpcServer {
     auth: ServerAuth,
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
+    refusals: Arc<Refusals>,
 }
 
 /// State shared by all connections of one server.
@@ -231,7 +255,8 @@ struct Shared {
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
     strangers: Arc<Strangers>,
-    refusals: RefusalLog,
+    refusals: Arc<Refusals>,
+    refusal_log: RefusalLog,
     /// Places of callers.
     connections: Arc<Semaphore>,
     budgets: Budgets,
@@ -306,6 +331,7 @@ impl RpcServer {
             auth,
             services: HashMap::new(),
             limits: ServerLimits::default(),
+            refusals: Arc::default(),
         }
     }
 
@@ -317,12 +343,14 @@ impl RpcServer {
             auth,
             services,
             limits,
+            refusals,
         } = self;
         let shared = Arc::new(Shared {
             auth,
             services,
             strangers: Arc::new(Strangers::new(limits.strangers_max)),
-            refusals: RefusalLog::default(),
+            refusals,
+            refusal_log: RefusalLog::default(),
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             budgets: Budgets::new(&limits),
             heavy: Arc::new(Semaphore::new(HEAVY_MAX)),
@@ -361,6 +389,12 @@ impl RpcServer {
             shared.running.wait().await;
             connections.wait().await;
         }
+    }
+}
+
+impl AsFd for RpcServer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 }
 

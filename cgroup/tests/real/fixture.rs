@@ -178,15 +178,31 @@ pub(crate) fn run(
     let directory = File::open("/").unwrap();
     let environment = [c"PATH=/usr/bin:/bin", c"OWN_PID=", c"LC_ALL=C"].map(CStr::to_owned);
     let command = Command {
-        program: c"/bin/bash",
-        arguments,
         environment: &environment,
         pid_entry: Some(1),
-        directory: directory.as_fd(),
         stdio: [None, Some(output.as_fd()), None],
-        open_files: None,
+        ..plain(c"/bin/bash", arguments, &directory)
     };
     spawn(&command, group)
+}
+
+/// Returns a command with nothing but what it needs: no environment, output, note or last step.
+pub(crate) fn plain<'a>(
+    program: &'a CStr,
+    arguments: &'a [&'a CStr],
+    directory: &'a File,
+) -> Command<'a> {
+    Command {
+        program,
+        arguments,
+        environment: &[],
+        pid_entry: None,
+        directory: directory.as_fd(),
+        stdio: [None; 3],
+        open_files: None,
+        note: None,
+        before_exec: None,
+    }
 }
 
 /// Polls until a condition holds; fails after [`TIMEOUT`].

@@ -1,10 +1,13 @@
 //! A process starts inside its cgroup, with a clean environment.
 
+use std::ffi::CStr;
+use std::fs::File;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
 
-use cgroup::{Controller, SpawnError, Step};
+use cgroup::{Controller, NOTE_BYTES, Note, SpawnError, Step};
 
-use super::fixture::{Script, TIMEOUT, TestRoot, Use, run};
+use super::fixture::{Script, TIMEOUT, TestRoot, Use, plain, run};
 
 fn enters_before_its_first_instruction(test: &str, what: Use) {
     let wanted = [
@@ -89,18 +92,74 @@ fn a_process_starts_clean() {
     assert_eq!(script.wait(), 0);
 }
 
+/// Starts a program that ends at once, with a note in the middle of a file.
+fn spawn_with_note(program: &CStr, file: &File) -> Result<cgroup::Child, SpawnError> {
+    file.write_all_at(&[0; 2 * NOTE_BYTES], 0).unwrap();
+    let directory = File::open("/").unwrap();
+    let arguments = [program];
+    let command = cgroup::Command {
+        note: Some(Note {
+            file: file.as_fd(),
+            offset: 16,
+        }),
+        ..plain(program, &arguments, &directory)
+    };
+    cgroup::spawn(&command, None)
+}
+
+#[test]
+fn a_child_notes_its_pid_and_the_time_before_its_program_runs() {
+    let boot_ns = || {
+        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).unwrap();
+        u64::try_from(now.tv_sec() * 1_000_000_000 + now.tv_nsec()).unwrap()
+    };
+    let file = tempfile::tempfile().unwrap();
+    let words = || {
+        let mut bytes = [0; 2 * NOTE_BYTES];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        let (words, _) = bytes.as_chunks::<8>();
+        words
+            .iter()
+            .map(|word| u64::from_ne_bytes(*word))
+            .collect::<Vec<_>>()
+    };
+    let before = boot_ns();
+    let child = spawn_with_note(c"/bin/true", &file).unwrap();
+    let note = words();
+    assert_eq!(note[..3], [0, 0, u64::try_from(child.pid).unwrap()]);
+    assert!((before..=boot_ns()).contains(&note[3]), "{note:?}");
+    // A program that cannot be executed has a child and so a note as well.
+    spawn_with_note(c"/no/such/program", &file).unwrap_err();
+    assert_ne!(words()[2], 0);
+    // A file that cannot be written refuses the start.
+    let file = File::open("/proc/self/exe").unwrap();
+    let refused = cgroup::Command {
+        note: Some(Note {
+            file: file.as_fd(),
+            offset: 0,
+        }),
+        ..plain(c"/bin/true", &[c"true"], &file)
+    };
+    let error = cgroup::spawn(&refused, None).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            SpawnError::Child {
+                step: Step::Note,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+}
+
 #[test]
 fn a_program_that_is_not_there_is_an_error_and_no_process() {
     let (_read, write) = nix::unistd::pipe().unwrap();
     let directory = std::fs::File::open("/").unwrap();
     let command = cgroup::Command {
-        program: c"/no/such/program",
-        arguments: &[c"x"],
-        environment: &[],
-        pid_entry: None,
-        directory: directory.as_fd(),
         stdio: [None, Some(write.as_fd()), None],
-        open_files: None,
+        ..plain(c"/no/such/program", &[c"x"], &directory)
     };
     let error = cgroup::spawn(&command, None).unwrap_err();
     let SpawnError::Child { step, source } = error else {
@@ -145,4 +204,57 @@ fn many_threads_spawn_at_once() {
             });
         }
     });
+}
+
+#[test]
+fn a_child_that_was_stopped_before_its_program_is_continued() {
+    let stop = || {
+        #[expect(
+            unsafe_code,
+            reason = "a child stops itself as its user's processes could"
+        )]
+        // SAFETY: both take and return integers.
+        match unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) } {
+            0 => Ok(()),
+            _ => Err(libc::EIO),
+        }
+    };
+    let spawning = std::thread::spawn(move || {
+        let directory = std::fs::File::open("/").unwrap();
+        #[expect(unsafe_code, reason = "a function for a child that shares memory")]
+        // SAFETY: the function makes two system calls of its process.
+        let before_exec = unsafe { cgroup::BeforeExec::new(&stop) };
+        let command = cgroup::Command {
+            before_exec: Some(before_exec),
+            ..plain(c"/bin/true", &[c"true"], &directory)
+        };
+        cgroup::spawn(&command, None)
+    });
+    // Until the child is stopped, SIGCONT has no effect: it is sent until the thread returns.
+    while !spawning.is_finished() {
+        cgroup::continue_late_children(std::time::Duration::ZERO);
+        std::thread::yield_now();
+    }
+    let child = spawning.join().unwrap().unwrap();
+    assert!(child.pid > 0);
+    assert_eq!(cgroup::continue_late_children(std::time::Duration::ZERO), 0);
+}
+
+#[test]
+fn a_last_step_that_fails_is_an_error_and_no_process() {
+    let directory = std::fs::File::open("/").unwrap();
+    let refuse = || Err(libc::EPERM);
+    #[expect(unsafe_code, reason = "a function for a child that shares memory")]
+    // SAFETY: the function does nothing.
+    let before_exec = unsafe { cgroup::BeforeExec::new(&refuse) };
+    let command = cgroup::Command {
+        before_exec: Some(before_exec),
+        ..plain(c"/bin/true", &[c"true"], &directory)
+    };
+    let error = cgroup::spawn(&command, None).unwrap_err();
+    let SpawnError::Child { step, source } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(step, Step::BeforeExec);
+    assert_eq!(source.raw_os_error(), Some(libc::EPERM));
 }

@@ -71,11 +71,10 @@ impl Files for &Places {
         let set = |group| self.group(group)?.set_frozen(frozen);
         let results = groups.all().map(|group| match (reason, set(group)) {
             // Where nothing can freeze, every process runs anyway.
-            (FreezeReason::Enter | FreezeReason::Former, Err(CgroupError::Unsupported { .. }))
-                if !frozen =>
-            {
-                Ok(())
-            }
+            (
+                FreezeReason::Enter | FreezeReason::Former | FreezeReason::Adopt,
+                Err(CgroupError::Unsupported { .. }),
+            ) if !frozen => Ok(()),
             (_, result) => result,
         });
         results.fold(Ok(()), Result::and)

@@ -9,12 +9,14 @@
 //! - `action`: the vocabulary; `container`: the state of one container
 //! - `files`: jobs, carried out on the kernel's files or on a model of them
 //! - `freezing`: pause, resume and the end of a container
+//! - `adopt`: containers of an earlier agent
 //! - `class_change`: limits, promotion, demotion, and memory charged to a former cgroup
 //! - `reclaim`: memory of frozen containers
 //! - `boost`: CPU time for containers that start, stop or end
 //! - `scope_limits`: limits that hold in the parent cgroups
 
 mod action;
+mod adopt;
 mod boost;
 mod class_change;
 mod container;
@@ -33,8 +35,8 @@ use records::{ContainerId, ExecutionType};
 use sched::ContainerSpec;
 
 pub(super) use action::{
-    Action, Done, Event, FreezeReason, Group, Groups, Job, Lane, Part, Progress, Report, Scope,
-    Severity, Subject, WriteReason,
+    Action, Adopted, Done, Event, FreezeReason, Group, Groups, Job, Lane, Part, Progress, Report,
+    Scope, Severity, Subject, WriteReason,
 };
 use boost::Boost;
 use container::{Container, End};
@@ -106,6 +108,7 @@ impl State {
             Event::Announced(spec) => self.announce(spec),
             Event::Changed(spec) => self.change(spec),
             Event::Created(spec, limits) => self.created(&spec, limits),
+            Event::Adopted(adopted) => self.adopt(adopted),
             Event::Started(id) => self.boost.end_start(id),
             Event::EndOrdered(id) => self.order_end(id),
             Event::Pause(id) => self.pause(id),

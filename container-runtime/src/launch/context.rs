@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use localize::ContainerDirs;
 use records::{ContainerId, NodeId};
 use sched::ContainerSpec;
 use thiserror::Error;
+use users::Account;
 
-use super::leader::SharedExits;
+use super::outlives::Outlives;
 use crate::isolation::Isolation;
 
 /// The launch script, in the work directory and, for people, in the log directory.
@@ -48,6 +50,8 @@ pub struct LaunchPlan {
     pub localization_counters: LocalizationCounters,
     /// Size and type for the container's cgroup, announced to [`Isolation`]. `None`: no cgroup.
     pub spec: Option<ContainerSpec>,
+    /// Account that the processes run as, which owns the folders. `None`: the agent's own.
+    pub run_as: Option<Arc<Account>>,
 }
 
 impl LaunchPlan {
@@ -65,6 +69,7 @@ impl LaunchPlan {
             service_metadata: BTreeMap::new(),
             localization_counters: LocalizationCounters::default(),
             spec: None,
+            run_as: None,
         }
     }
 }
@@ -165,11 +170,13 @@ pub struct LaunchConfig {
     /// Starts a container's command without its script where the agent can compute what the script
     /// would set (`yarn.nodemanager.agent.launch.one-bash`).
     pub one_bash: bool,
+    /// Whether containers run as other users than the agent.
+    pub other_users: bool,
     /// Makes containers' cgroups; `None`: they have process groups only.
     pub isolation: Option<Isolation>,
-    /// Set when containers outlive the agent: the records of the keepers of earlier agents. Then a
-    /// leader that has ended is reaped by [`crate::launch::Launcher::release`].
-    pub outlives: Option<SharedExits>,
+    /// Set when containers outlive the agent. Then a leader that has ended is reaped by
+    /// [`crate::launch::Launcher::release`].
+    pub outlives: Option<Outlives>,
 }
 
 impl LaunchConfig {
@@ -192,6 +199,7 @@ impl LaunchConfig {
             stderr_tail_bytes: 4096,
             launch_threads_max: launch_threads_max(),
             one_bash: false,
+            other_users: false,
             isolation: None,
             outlives: None,
         }

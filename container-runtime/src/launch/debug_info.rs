@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use threads::ThreadOwner;
 use tokio::sync::oneshot;
+use users::Account;
 
 use self::listing::listing;
 use super::context::LAUNCH_SCRIPT;
@@ -45,6 +46,8 @@ pub(super) struct DebugJob {
     pub(super) work_dir: Directory,
     pub(super) log_dir: Directory,
     pub(super) links: Vec<ResolvedLink>,
+    /// Account of the container's processes; `None`: the agent's own.
+    pub(super) run_as: Option<Arc<Account>>,
 }
 
 /// A launch that is to be described; dropping it resolves its ticket.
@@ -160,7 +163,13 @@ fn describe(job: DebugJob) -> Result<(), super::error::LaunchError> {
     let log_dir = &job.log_dir;
     // 0640, so that log aggregation running as another member of the group can read it.
     log_dir.create(LAUNCH_SCRIPT, 0o640, job.script.as_bytes())?;
-    let listing = listing(&job.links, job.work_dir);
+    // Listed with the user's rights: the user may change the way to a resource meanwhile.
+    let listing = match &job.run_as {
+        None => listing(&job.links, job.work_dir),
+        Some(account) => account
+            .act(|| listing(&job.links, job.work_dir))
+            .unwrap_or_else(|error| format!("cannot be listed: {error}\n")),
+    };
     log_dir.create(DIRECTORY_INFO, 0o640, listing.as_bytes())
 }
 
@@ -184,6 +193,7 @@ mod tests {
             work_dir: Directory::of(&folders.dirs.work_dir).unwrap(),
             log_dir: Directory::of(&folders.dirs.log_dir).unwrap(),
             links: links.collect(),
+            run_as: None,
         };
         (folders, job)
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cgroup::{CgroupError, SpawnError};
+use keeper::StartsError;
 use records::ContainerExitStatus;
 use thiserror::Error;
 
@@ -45,6 +46,9 @@ pub enum LaunchError {
         /// Error of the start.
         source: SpawnError,
     },
+    /// No place could be had where the process notes that it exists.
+    #[error("cannot prepare the note of the process's start")]
+    Note(#[source] StartsError),
     /// The container's cgroup could not be created.
     #[error("cannot make the container's cgroup")]
     Cgroup(#[from] CgroupError),
@@ -66,6 +70,7 @@ impl LaunchError {
             Self::Plan(_)
             | Self::File { .. }
             | Self::Spawn { .. }
+            | Self::Note(_)
             | Self::Cgroup(_)
             | Self::Watch { .. } => ContainerExitStatus::LAUNCH_FAILED,
         }

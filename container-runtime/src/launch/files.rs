@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use dir_handle::{DirHandle, FileKind};
 use localize::ContainerFolder;
+use users::Account;
 
 use super::LINKS_MAX;
 use super::context::{CONTAINER_TOKENS, Link};
@@ -178,13 +179,18 @@ pub(super) fn fill_work_dir(
 }
 
 /// Makes links to further resources in the work folder of a running container. A name that is taken
-/// stays as it is (Hadoop: `ResourceLocalizedWhileRunningTransition`).
+/// stays as it is (Hadoop: `ResourceLocalizedWhileRunningTransition`). `run_as` is the account of
+/// the container's processes; `None`: the agent's own.
 ///
 /// # Errors
 /// A link's name, its folder or its target cannot be used; links before it were made.
-pub fn add_links(work_dir: &ContainerFolder, links: &[Link]) -> Result<(), LaunchError> {
+pub fn add_links(
+    work_dir: &ContainerFolder,
+    links: &[Link],
+    run_as: Option<&Account>,
+) -> Result<(), LaunchError> {
     let work_dir = Directory::of(work_dir)?;
-    let links = resolve_links(links, |target| entry_names(target, LINKS_MAX))?;
+    let links = resolve_links(links, |target| entry_names(target, LINKS_MAX, run_as))?;
     for link in &links {
         match make_link(work_dir.handle(), link) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -205,15 +211,26 @@ pub(super) fn announce(output: &[Option<File>; 2], lines: &str) -> bool {
     output.write_all(lines.as_bytes()).is_ok()
 }
 
-/// The names in a directory, sorted, at most `max` and one more.
-pub(super) fn entry_names(path: &Path, max: usize) -> Result<Vec<String>, LaunchError> {
+/// The names in a directory, sorted, at most `max` and one more. The directory must be readable by
+/// the account, whose user may have put a link on the way.
+pub(super) fn entry_names(
+    path: &Path,
+    max: usize,
+    run_as: Option<&Account>,
+) -> Result<Vec<String>, LaunchError> {
     let error = |source| LaunchError::File {
         operation: "list",
         path: path.to_owned(),
         source,
     };
+    let opened = match run_as {
+        None => std::fs::read_dir(path),
+        Some(account) => account
+            .act(|| std::fs::read_dir(path))
+            .and_then(|opened| opened),
+    };
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(error)?.take(max + 1) {
+    for entry in opened.map_err(error)?.take(max + 1) {
         let name = entry.map_err(error)?.file_name();
         let name = name
             .into_string()

@@ -89,6 +89,17 @@ impl<J: Send + 'static> Lanes<J> {
         })
     }
 
+    /// Returns since when the launch has been under way that takes longest so far.
+    pub(super) fn busy_since(&self) -> Option<Instant> {
+        self.all().into_iter().filter_map(Pool::busy_since).min()
+    }
+
+    /// Returns since when launches that do not end have kept all others of guaranteed containers
+    /// waiting.
+    pub(super) fn exhausted_since(&self) -> Option<Instant> {
+        self.guaranteed.exhausted_since()
+    }
+
     /// Returns the number of launches that wait.
     pub(super) fn len(&self) -> usize {
         let lengths = self.all().map(|lane| lane.look(|Lane(jobs)| jobs.len()));

@@ -19,6 +19,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
+use users::Account;
 
 use super::LINKS_MAX;
 use super::context::{
@@ -32,9 +33,10 @@ use super::exit_watch::{PanicAlarm, Shared, Watch, watchable};
 use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finish::Finishing;
 use super::lanes::Lanes;
-use super::leader::{SharedExits, WatchedLeader};
+use super::leader::WatchedLeader;
 use super::links::{ResolvedLink, make_links, resolve_links};
 use super::one_bash::{BashDefaults, one_bash};
+use super::outlives::Outlives;
 use super::process_tree::{Process, adopts_orphans};
 use super::registry::{Order, Registry, RunningProcess, SignalRequest};
 use super::scanner::Scanner;
@@ -49,6 +51,10 @@ use not_launched::NotLaunched;
 /// the end of a container reap them too. SIGCHLD would be earlier, at the price of a signal, a
 /// message and a wake-up for the end of each container.
 const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time within which a process of another user executes its program, a thousand times as long as
+/// it takes, and interval between two looks for later ones.
+const LATE_START: Duration = Duration::from_secs(1);
 
 /// Refusal of a launch before it was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -79,10 +85,11 @@ pub struct Launcher {
     registry: Arc<Registry>,
     isolation: Option<Isolation>,
     lanes: Lanes<Job>,
-    reaper: Option<JoinHandle<Infallible>>,
+    /// Tasks that end with the launcher.
+    tasks: Vec<JoinHandle<Infallible>>,
     broken: Arc<Notify>,
     shared: Arc<Shared>,
-    exits: Option<SharedExits>,
+    outlives: Option<Outlives>,
     runtime: Handle,
 }
 
@@ -98,8 +105,8 @@ impl fmt::Debug for Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         self.registry.terminate_waiting();
-        if let Some(reaper) = &self.reaper {
-            reaper.abort();
+        for task in &self.tasks {
+            task.abort();
         }
     }
 }
@@ -116,12 +123,21 @@ impl Launcher {
         runtime: Handle,
     ) -> io::Result<Self> {
         let registry = Arc::<Registry>::default();
-        let scanner = Scanner::start(Arc::clone(&registry), config.outlives.clone())?;
+        let scanner = {
+            let exits = config
+                .outlives
+                .as_ref()
+                .map(|outlives| outlives.exits.clone());
+            Scanner::start(Arc::clone(&registry), exits)?
+        };
         let broken = Arc::<Notify>::default();
-        let reaper = adopts_orphans().then(|| {
-            let alarm = PanicAlarm(Arc::clone(&broken));
-            runtime.spawn(reap_orphans(scanner.clone(), alarm))
-        });
+        let alarm = || PanicAlarm(Arc::clone(&broken));
+        let reaper =
+            adopts_orphans().then(|| runtime.spawn(reap_orphans(scanner.clone(), alarm())));
+        let watch = config
+            .other_users
+            .then(|| runtime.spawn(continue_late_starts(alarm())));
+        let tasks = reaper.into_iter().chain(watch).collect();
         let shared = Arc::new(Shared {
             registry: Arc::clone(&registry),
             scanner,
@@ -135,7 +151,7 @@ impl Launcher {
         });
         let debug_info = config.debug_info.then(DebugInfo::start).transpose()?;
         let isolation = config.isolation.clone();
-        let exits = config.outlives.clone();
+        let outlives = config.outlives.clone();
         let threads_max = config.launch_threads_max;
         let worker = Worker {
             config,
@@ -148,10 +164,10 @@ impl Launcher {
             registry,
             isolation,
             lanes,
-            reaper,
+            tasks,
             broken,
             shared,
-            exits,
+            outlives,
             runtime,
         })
     }
@@ -161,6 +177,19 @@ impl Launcher {
     pub fn broken(&self) -> impl Future<Output = ()> + Send + 'static {
         let broken = Arc::clone(&self.broken);
         async move { broken.notified().await }
+    }
+
+    /// Returns since when the launch has been under way that takes longest so far; `None`: none is.
+    #[must_use]
+    pub fn busy_since(&self) -> Option<Instant> {
+        self.lanes.busy_since()
+    }
+
+    /// Returns since when launches that do not end have taken every thread for guaranteed
+    /// containers; `None`: a launch of one would begin at once.
+    #[must_use]
+    pub fn exhausted_since(&self) -> Option<Instant> {
+        self.lanes.exhausted_since()
     }
 
     /// Queues a launch of a guaranteed container whose plan is made. The outcome comes as an event.
@@ -244,6 +273,18 @@ async fn reap_orphans(scanner: Scanner, _alarm: PanicAlarm) -> Infallible {
     }
 }
 
+/// Continues processes that a user has stopped before they became the user's container: a launch
+/// thread waits for each.
+async fn continue_late_starts(_alarm: PanicAlarm) -> Infallible {
+    loop {
+        tokio::time::sleep(LATE_START).await;
+        let continued = cgroup::continue_late_children(LATE_START);
+        if continued > 0 {
+            tracing::warn!(continued, "starts of containers are late; sent SIGCONT");
+        }
+    }
+}
+
 /// State shared by the launch threads.
 struct Worker {
     config: LaunchConfig,
@@ -262,6 +303,8 @@ struct Prepared {
     one_bash: Option<Bash>,
     script: String,
     links: Vec<ResolvedLink>,
+    /// Account of the process; `None`: the agent's own.
+    run_as: Option<Arc<Account>>,
 }
 
 impl Prepared {
@@ -272,6 +315,7 @@ impl Prepared {
             work_dir: self.work_dir,
             log_dir: self.log_dir,
             links: self.links,
+            run_as: self.run_as,
         })
     }
 }
@@ -357,17 +401,18 @@ impl Worker {
     ) -> Result<Leader, LaunchError> {
         let confinement = self.config.isolation.as_ref().zip(plan.spec.as_ref());
         let Some((isolation, spec)) = confinement else {
-            return self.spawn(prepared, None);
+            return self.spawn(plan.container_id, prepared, None);
         };
         let group = isolation.enter(spec).map_err(LaunchError::from)?;
-        let leader = self.spawn(prepared, Some(&group))?;
+        let leader = self.spawn(plan.container_id, prepared, Some(&group))?;
         isolation.started(spec);
         Ok(leader)
     }
 
     fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, LaunchError> {
         let environment = container_environment(&self.config, plan)?;
-        let links = resolve_links(&plan.links, |target| entry_names(target, LINKS_MAX))?;
+        let run_as = plan.run_as.as_deref();
+        let links = resolve_links(&plan.links, |target| entry_names(target, LINKS_MAX, run_as))?;
         let work_path = plan.dirs.work_dir.path();
         let script_path = work_path.join(LAUNCH_SCRIPT);
         let script_path = CString::new(text(&script_path)?).map_err(|_nul| PlanError::Path {
@@ -401,10 +446,16 @@ impl Worker {
             one_bash,
             script,
             links,
+            run_as: plan.run_as.clone(),
         })
     }
 
-    fn spawn(&self, prepared: &Prepared, group: Option<&Cgroup>) -> Result<Leader, LaunchError> {
+    fn spawn(
+        &self,
+        id: ContainerId,
+        prepared: &Prepared,
+        group: Option<&Cgroup>,
+    ) -> Result<Leader, LaunchError> {
         // The script opens the same files; until then, bash's own complaints go there too. Without
         // them the script fails, and says why if it can.
         let output = [PRELAUNCH_OUT, PRELAUNCH_ERR].map(|name| prepared.log_dir.output(name));
@@ -416,8 +467,11 @@ impl Worker {
             work_dir: prepared.work_dir.as_fd(),
             output,
             group,
+            run_as: prepared.run_as.as_deref(),
         };
-        spawn(&command).map_err(|source| LaunchError::Spawn {
+        let slot = self.config.outlives.as_ref();
+        let slot = slot.map(|outlives| outlives.claim(id)).transpose()?;
+        spawn(&command, slot).map_err(|source| LaunchError::Spawn {
             program: BASH,
             source,
         })

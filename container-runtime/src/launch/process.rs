@@ -1,31 +1,29 @@
-//! Thin wrappers around system calls on single processes and process groups that have no safe
-//! binding: handles, signals, waiting.
+//! Single processes and process groups: handles, signals, waiting.
 
-use std::ffi::c_int;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::ptr;
 
-use nix::errno::Errno;
 use records::ContainerExitStatus;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, pidfd_open,
+    waitid,
+};
 
-/// A handle on a process, readable when it has ended. Refers to whichever process has the pid now.
-#[expect(unsafe_code, reason = "no binding for pidfd_open")]
-pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: takes two integers.
-    let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let handle = c_int::try_from(handle).map_err(io::Error::other)?;
-    if handle < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else knows
-    // it.
-    Ok(unsafe { OwnedFd::from_raw_fd(handle) })
+/// Returns the kernel's type of a pid; that of no process is `ESRCH`.
+fn pid_of(pid: i32) -> io::Result<Pid> {
+    let pid = (pid > 0).then(|| Pid::from_raw(pid)).flatten();
+    pid.ok_or_else(|| Errno::SRCH.into())
 }
 
-/// Signals the process behind a handle; whether the kernel did it.
-#[expect(unsafe_code, reason = "no binding for pidfd_send_signal")]
+/// A handle on a process, readable when it has ended. Refers to whichever process has the pid now.
+pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
+    Ok(pidfd_open(pid_of(pid)?, PidfdFlags::empty())?)
+}
+
+/// Signals the process behind a handle; whether the kernel did it. Signal 0 asks whether it could.
+#[expect(unsafe_code, reason = "the safe binding has no signal 0")]
 pub(super) fn signal_process(process: BorrowedFd<'_>, signal: i32) -> bool {
     let (no_info, no_flags) = (ptr::null::<libc::siginfo_t>(), 0);
     // SAFETY: the descriptor is open; a null siginfo is allowed and means what kill(2) would send.
@@ -41,74 +39,49 @@ pub(super) fn signal_process(process: BorrowedFd<'_>, signal: i32) -> bool {
     result == 0
 }
 
-/// Returns whether the child behind a handle has ended, without waiting; `options` are those of
-/// waitid(2).
-pub(super) fn wait(
-    process: BorrowedFd<'_>,
-    options: c_int,
-) -> io::Result<Option<ContainerExitStatus>> {
-    wait_id(libc::P_PIDFD, process.as_raw_fd(), options | libc::WNOHANG)
+/// Returns the status of the child behind a handle if it has ended, without waiting and without
+/// reaping it.
+pub(super) fn peek(process: BorrowedFd<'_>) -> io::Result<Option<ContainerExitStatus>> {
+    let options = WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    wait_id(WaitId::PidFd(process), options)
+}
+
+/// Reaps the child behind a handle if it has ended.
+pub(super) fn reap(process: BorrowedFd<'_>) -> io::Result<Option<ContainerExitStatus>> {
+    wait_id(WaitId::PidFd(process), WaitIdOptions::NOHANG)
 }
 
 /// Waits for the child behind a handle and reaps it.
 pub(super) fn wait_blocking(process: BorrowedFd<'_>) -> io::Result<Option<ContainerExitStatus>> {
-    wait_id(libc::P_PIDFD, process.as_raw_fd(), 0)
+    wait_id(WaitId::PidFd(process), WaitIdOptions::empty())
 }
 
-/// Waits for (or, with `WNOHANG`, reaps if it has ended) one child by its pid.
-pub(super) fn wait_for_pid(pid: i32, options: c_int) -> io::Result<Option<ContainerExitStatus>> {
-    wait_id(libc::P_PID, pid, options)
+/// Reaps one child by its pid if it has ended.
+pub(super) fn reap_pid(pid: i32) -> io::Result<Option<ContainerExitStatus>> {
+    wait_id(WaitId::Pid(pid_of(pid)?), WaitIdOptions::NOHANG)
 }
 
-fn wait_id(
-    kind: libc::idtype_t,
-    id: i32,
-    options: c_int,
-) -> io::Result<Option<ContainerExitStatus>> {
-    let id = libc::id_t::try_from(id).map_err(io::Error::other)?;
+fn wait_id(child: WaitId<'_>, options: WaitIdOptions) -> io::Result<Option<ContainerExitStatus>> {
     loop {
-        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        #[expect(unsafe_code, reason = "nix refuses real-time signals in a status")]
-        // SAFETY: info is writable and large enough; zeroes are a valid siginfo.
-        let (result, info) = unsafe {
-            let result = libc::waitid(kind, id, info.as_mut_ptr(), options | libc::WEXITED);
-            (result, info.assume_init())
-        };
-        if result == 0 {
-            return Ok(exit_status(&info));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        match waitid(child.clone(), options | WaitIdOptions::EXITED) {
+            Ok(ended) => return Ok(ended.as_ref().and_then(exit_status)),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
         }
     }
 }
 
-/// The status as a shell would say it. `None`: nothing has ended.
-fn exit_status(info: &libc::siginfo_t) -> Option<ContainerExitStatus> {
-    #[expect(unsafe_code, reason = "the fields are a union")]
-    // SAFETY: waitid has filled in the fields of SIGCHLD, or left the zeroes, which are integers as
-    // well.
-    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-    if pid == 0 {
-        return None;
-    }
-    let signalled = info.si_code == libc::CLD_KILLED || info.si_code == libc::CLD_DUMPED;
-    Some(ContainerExitStatus(if signalled {
-        128 + status
-    } else {
-        status
-    }))
+/// The status as a shell would say it.
+fn exit_status(ended: &WaitIdStatus) -> Option<ContainerExitStatus> {
+    let signal = ended.terminating_signal().map(|signal| 128 + signal);
+    signal.or(ended.exit_status()).map(ContainerExitStatus)
 }
 
-/// Signals a process group; whether the kernel did it. The caller knows that the group is still
-/// ours.
+/// Sends one of the POSIX signals to a process group; whether the kernel did it. The caller knows
+/// that the group is still ours.
 pub(super) fn signal_group(leader: i32, signal: i32) -> bool {
-    Errno::result(kill_group(leader, signal)).is_ok()
-}
-
-#[expect(unsafe_code, reason = "nix has no type for any signal number")]
-fn kill_group(leader: i32, signal: i32) -> i32 {
-    // SAFETY: kill takes two integers and touches no memory of ours.
-    unsafe { libc::kill(-leader, signal) }
+    let (Ok(leader), Some(signal)) = (pid_of(leader), Signal::from_named_raw(signal)) else {
+        return false;
+    };
+    kill_process_group(leader, signal).is_ok()
 }

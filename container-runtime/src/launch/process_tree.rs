@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt as _;
 
 use records::ContainerId;
 
-use super::process::wait_for_pid;
+use super::process::reap_pid;
 use crate::proc_stat;
 
 /// Bytes read of an environment; more than the kernel takes by default (a quarter of an 8 MiB
@@ -213,7 +213,7 @@ pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result
     for child in foreign {
         if !child.is_zombie {
             alive.push(child);
-        } else if let Err(error) = wait_for_pid(child.pid, libc::WNOHANG) {
+        } else if let Err(error) = reap_pid(child.pid) {
             tracing::debug!(pid = child.pid, %error, "cannot reap an orphan");
         }
     }

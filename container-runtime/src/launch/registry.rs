@@ -164,9 +164,12 @@ impl Registry {
         self.lock_ended().insert(id, leader)
     }
 
-    /// Gives back a leader that was kept.
-    pub(super) fn take_ended(&self, id: ContainerId) -> Option<Leader> {
-        self.lock_ended().remove(&id)
+    /// Gives back a leader that was kept, if it has this pid or none is named.
+    pub(super) fn take_ended(&self, id: ContainerId, pid: Option<i32>) -> Option<Leader> {
+        let mut ended = self.lock_ended();
+        let kept = ended.get(&id)?;
+        let is_meant = pid.is_none_or(|pid| kept.pid() == pid);
+        is_meant.then(|| ended.remove(&id)).flatten()
     }
 
     /// Returns whether this is a leader, alive or not yet reaped.

@@ -248,5 +248,5 @@ fn attributed(
 }
 
 fn is_orphan_of(question: &Question, orphan: &Process, of: Option<ContainerId>) -> bool {
-    shares_session(orphan, question.leader) || of == Some(question.id)
+    shares_session(orphan, question.leader) || of == Some(question.id.as_named())
 }

@@ -10,10 +10,12 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use cgroup::{Cgroup, Child, SpawnError};
+use cgroup::{BeforeExec, Cgroup, Child, Note, SpawnError};
+use keeper::StartSlot;
 use records::ContainerExitStatus;
+use users::Account;
 
-use super::process::{signal_group, wait, wait_blocking};
+use super::process::{peek, reap, signal_group, wait_blocking};
 
 /// The program that runs the script.
 pub(super) const BASH: &str = "/bin/bash";
@@ -39,6 +41,8 @@ pub(super) struct Command<'a> {
     pub(super) output: [Option<File>; 2],
     /// Cgroup of the process; `None`: the agent's own.
     pub(super) group: Option<&'a Cgroup>,
+    /// Account of the process; `None`: the agent's own.
+    pub(super) run_as: Option<&'a Account>,
 }
 
 /// A session leader of ours that is not reaped yet: as long as this value exists, its pid is not
@@ -47,6 +51,8 @@ pub(super) struct Command<'a> {
 pub(super) struct Leader {
     pid: i32,
     handle: OwnedFd,
+    /// Slot of its note; `None`: nobody needs to know it later.
+    slot: Option<StartSlot>,
 }
 
 impl AsRawFd for Leader {
@@ -63,12 +69,15 @@ impl Leader {
 
     /// Returns the exit status without reaping the process; `None` while it runs.
     pub(super) fn peek(&self) -> io::Result<Option<ContainerExitStatus>> {
-        wait(self.handle.as_fd(), libc::WNOWAIT)
+        peek(self.handle.as_fd())
     }
 
     /// Reaps it. It must have ended; from now on its pid belongs to whoever gets it next.
     pub(super) fn reap(self) -> io::Result<()> {
-        wait(self.handle.as_fd(), 0).map(drop)
+        if let Some(slot) = self.slot {
+            slot.free();
+        }
+        reap(self.handle.as_fd()).map(drop)
     }
 
     /// Kills its group and waits for it: for a leader that nobody can watch.
@@ -78,13 +87,33 @@ impl Leader {
         if let Err(error) = wait_blocking(self.handle.as_fd()) {
             tracing::warn!(pid = self.pid, %error, "cannot reap a process");
         }
+        if let Some(slot) = self.slot {
+            slot.free();
+        }
     }
 }
 
-/// Starts a process.
-pub(super) fn spawn(command: &Command<'_>) -> Result<Leader, SpawnError> {
+/// Starts a process, which notes that it exists in `slot`.
+pub(super) fn spawn(command: &Command<'_>, slot: Option<StartSlot>) -> Result<Leader, SpawnError> {
+    let result = spawn_with_note(command, slot.as_ref());
+    match result {
+        Ok(Child { pid, handle }) => Ok(Leader { pid, handle, slot }),
+        Err(error) => {
+            if let Some(slot) = slot {
+                slot.free();
+            }
+            Err(error)
+        }
+    }
+}
+
+fn spawn_with_note(command: &Command<'_>, slot: Option<&StartSlot>) -> Result<Child, SpawnError> {
     let [output, error] = command.output.each_ref();
     let bash = command.bash;
+    let account = command.run_as;
+    let become_user = account.map(|account| {
+        move || -> Result<(), c_int> { account.assume().map_err(|errno| errno.raw_os_error()) }
+    });
     let arguments = bash.arguments.iter().map(CString::as_c_str);
     let arguments: Vec<_> = [BASH_C].into_iter().chain(arguments).collect();
     let request = cgroup::Command {
@@ -99,7 +128,17 @@ pub(super) fn spawn(command: &Command<'_>) -> Result<Leader, SpawnError> {
             error.as_ref().map(AsFd::as_fd),
         ],
         open_files: crate::open_files::of_containers(),
+        note: slot.map(|slot| {
+            let (file, offset) = slot.note();
+            Note { file, offset }
+        }),
+        before_exec: become_user.as_ref().map(|become_user| {
+            #[expect(unsafe_code, reason = "a function for a child that shares memory")]
+            // SAFETY: `Account::assume` makes system calls of the calling thread and nothing else.
+            unsafe {
+                BeforeExec::new(become_user)
+            }
+        }),
     };
-    let Child { pid, handle } = cgroup::spawn(&request, command.group)?;
-    Ok(Leader { pid, handle })
+    cgroup::spawn(&request, command.group)
 }

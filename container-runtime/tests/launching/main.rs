@@ -13,6 +13,7 @@ mod container;
 mod environment;
 mod exits;
 mod killing;
+mod outliving;
 mod queue;
 
 use std::fs;

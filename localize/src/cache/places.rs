@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::layout::Scope;
 use super::super::shard::Shards;
 use super::Cache;
-use super::values::{CacheKey, EntryId, Place, Wanted};
+use super::values::{CacheKey, EntryId, Place};
 
 /// Index of one cache, with the next resource number.
 #[derive(Debug)]
@@ -65,11 +65,6 @@ impl Cache {
         if let (Some(shards), Some(shard)) = (shards, place.shard) {
             shards.release(shard);
         }
-    }
-
-    pub(super) fn find(&self, wanted: &Wanted) -> Option<EntryId> {
-        let index = self.scopes.get(&wanted.scope)?;
-        index.entries.get(&wanted.key()).copied()
     }
 
     /// Removes an entry from its cache's index, so that no request finds it.

@@ -279,7 +279,7 @@ fn what_is_missing_on_the_disk_is_downloaded_again() {
     succeed(&mut cache, plan.downloads[0].entry, 5);
     let all = vec![wanted(&Scope::Public, "/a")];
     let request = cache.register(container(2), joe(), all);
-    let cached = cache.cached_places(request);
+    let cached = cache.places_to_check(request);
     assert_eq!(cached.len(), 1);
     cache.begin(request, &[cached[0].0]);
     cache.assert_invariants();
@@ -290,6 +290,28 @@ fn what_is_missing_on_the_disk_is_downloaded_again() {
     cache.release(container(1));
     cache.assert_invariants();
     assert_eq!(cache.entries.len(), 1);
+}
+
+#[test]
+fn a_resource_is_checked_on_the_disk_once_for_all_requests_that_wait_for_the_check() {
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
+    let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
+    let register = |cache: &mut Cache, n| {
+        let all = vec![wanted(&Scope::Public, "/a"), wanted(&Scope::Public, "/a")];
+        cache.register(container(n), joe(), all)
+    };
+    let during_download = register(&mut cache, 2);
+    succeed(&mut cache, plan.downloads[0].entry, 5);
+    assert_eq!(cache.places_to_check(during_download).len(), 0);
+
+    let [first, second] = [3, 4].map(|n| register(&mut cache, n));
+    assert_eq!(cache.places_to_check(first).len(), 1);
+    assert_eq!(cache.places_to_check(second).len(), 0);
+    let later = register(&mut cache, 5);
+    assert_eq!(cache.places_to_check(later).len(), 1);
+    for request in [first, second, later] {
+        assert_eq!(begin_all(&mut cache, request).complete.unwrap().len(), 2);
+    }
 }
 
 #[test]

@@ -117,6 +117,8 @@ pub(super) struct Entry {
     pub(super) users: BTreeSet<ContainerId>,
     /// Value of the cache's counter at the last use.
     pub(super) last_used: u64,
+    /// Value of the cache's counter when its presence on the disk was last known.
+    pub(super) checked: u64,
 }
 
 #[derive(Debug)]
@@ -144,6 +146,7 @@ impl Entry {
             },
             users: BTreeSet::new(),
             last_used: 0,
+            checked: 0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Folders of containers, and the directories that they are on.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 
 use super::*;
 
@@ -101,12 +101,13 @@ fn a_disk_that_fails_is_left_out_of_the_lists() {
         std::fs::remove_dir(base.path().join("l1/usercache")).unwrap();
         std::fs::write(base.path().join("l1/usercache"), "in the way").unwrap();
         let steps = layout::application_steps(
+            Modes::OF_AGENT,
             &"joe".parse().unwrap(),
             ContainerId::application_id(&CONTAINER.parse().unwrap()),
         );
         {
             let local = dirs.view().readable(DirKind::Local);
-            make_on_all(&local, &local[0], &steps)
+            make_on_all(&local, &local[0], &steps, None)
                 .map(|made| made.into_iter().cloned().collect())
                 .unwrap()
         }
@@ -197,4 +198,66 @@ fn new_files_avoid_full_and_failed_directories_and_old_ones_are_found_on_full_on
         Err(DirsError::DisksFailed { .. })
     ));
     assert!(dirs.create_container_dirs(&id, &user).is_err());
+}
+
+/// Accounts by which every submitter's containers run as `nobody`; `None` where this process may
+/// not give files away, which is printed.
+fn nobody_for_all(test: &str) -> Option<Arc<Users>> {
+    if let Some(obstacle) = users::obstacles().first() {
+        test_support::skip::skip(test, obstacle);
+        return None;
+    }
+    let pattern = users::UserPattern::new(".*").unwrap();
+    let rules = users::Rules::new(users::RunAs::One("nobody".to_owned()), pattern);
+    Some(Arc::new(Users::new(rules, None).unwrap()))
+}
+
+#[test]
+fn folders_of_users_belong_to_the_account_and_what_is_above_does_not() {
+    let test = "folders_of_users_belong_to_the_account_and_what_is_above_does_not";
+    let Some(users) = nobody_for_all(test) else {
+        return;
+    };
+    let nobody = users.run_as("joe").unwrap().uid();
+    let base = tempfile::tempdir().unwrap();
+    let dirs = started(base.path()).dirs.for_users(Some(users));
+    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    // The first time all folders are made, the second time those above are found.
+    for _ in 0..2 {
+        let made = dirs.create_container_dirs(&id, &user).unwrap();
+        made.work_dir.open().unwrap().create("inner", 0o700).ok();
+        let inner = made.work_dir.path().join("inner");
+        for (path, expected) in [
+            (base.path().join("l0/usercache"), 0),
+            (base.path().join("l0/usercache/joe"), nobody),
+            (base.path().join("l1/usercache/joe/appcache"), nobody),
+            (made.work_dir.path().to_owned(), nobody),
+            (inner, nobody),
+            (made.log_dir.path().parent().unwrap().to_owned(), nobody),
+            (made.log_dir.path().to_owned(), nobody),
+        ] {
+            let owner = std::fs::metadata(&path).unwrap().uid();
+            assert_eq!(owner, expected, "{}", path.display());
+        }
+        assert_eq!(mode(&base.path().join("l0/usercache/joe")), 0o2750);
+        assert_eq!(mode(made.work_dir.path()), 0o2750);
+        assert_eq!(mode(made.log_dir.path()), 0o2750);
+    }
+}
+
+#[test]
+fn folders_of_another_account_are_not_used() {
+    let test = "folders_of_another_account_are_not_used";
+    let Some(users) = nobody_for_all(test) else {
+        return;
+    };
+    let base = tempfile::tempdir().unwrap();
+    let dirs = started(base.path()).dirs;
+    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    // An earlier run had containers of the agent's own user.
+    dirs.create_container_dirs(&id, &user).unwrap();
+    let dirs = dirs.for_users(Some(users));
+    let error = dirs.create_container_dirs(&id, &user).unwrap_err();
+    let text = crate::error_chain(&error);
+    assert!(text.contains("belongs to user id 0"), "{text}");
 }

@@ -78,7 +78,7 @@ impl Place {
         let source = sources(Arc::new(file_systems), "agent".to_owned());
         fetch(&Fetch {
             spec,
-            source: source(&spec.url, scope)?.as_ref(),
+            source: source(&spec.url, scope, None)?.as_ref(),
             name: spec.url.name().unwrap(),
             target: &self.target,
             public: scope.is_public(),
@@ -290,7 +290,7 @@ fn a_download_that_nobody_waits_for_is_given_up() {
         modes: private().modes(),
         wall_clock: || EpochMillis(0),
         progress: &given_up,
-        source: &LocalSource,
+        source: &LocalSource { reader: None },
     });
     assert!(matches!(error, Err(FetchError::GivenUp)), "{error:?}");
 }

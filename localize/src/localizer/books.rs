@@ -21,6 +21,11 @@ const CHECKS_PER_TIMEOUT: u32 = 8;
 
 const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
+/// Number of waiting commands that are performed before the next request begins. The requests of
+/// one call are then registered together, and a resource that all of them want is looked up once.
+/// A command takes microseconds.
+const COMMANDS_AT_ONCE_MAX: usize = 64;
+
 impl Shared {
     /// Performs commands until [`Command::Stop`], and between them begins the requests, some
     /// resources of one at a time.
@@ -35,10 +40,17 @@ impl Shared {
             } else {
                 Duration::ZERO
             };
-            match commands.recv_timeout(pause) {
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(command) => self.perform(command, &mut to_begin),
-                Err(RecvTimeoutError::Timeout) => {}
+            let first = match commands.recv_timeout(pause) {
+                Ok(command) => Some(command),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let others = commands.try_iter().take(COMMANDS_AT_ONCE_MAX);
+            for command in first.into_iter().chain(others) {
+                if matches!(command, Command::Stop) {
+                    return;
+                }
+                self.perform(command, &mut to_begin);
             }
             self.begin_some(&mut to_begin);
             let now = Instant::now();
@@ -102,7 +114,7 @@ impl Shared {
         let Some((user, request)) = to_begin.next(|_| true) else {
             return;
         };
-        let known = self.state().cache.cached_places(request);
+        let known = self.state().cache.places_to_check(request);
         let missing: Vec<_> = known
             .into_iter()
             .filter(|(_, scope, place)| !self.is_on_disk(scope, place))

@@ -12,7 +12,7 @@ use super::super::cache::{Download, EntryId, Place};
 use super::super::deletion::Deletion;
 use super::super::error::{DirsError, FetchError};
 use super::super::fetch::{self, Fetch};
-use super::super::layout::{self, Scope};
+use super::super::layout::{self, Modes, Scope};
 use super::super::resource::{ResourceKind, ResourceSpec};
 use super::Shared;
 use dir_handle::DirHandle;
@@ -139,7 +139,8 @@ impl Shared {
         let disk = self
             .dirs
             .choose_for(expected_bytes(&download.spec), &mut rand::rng())?;
-        let source = (self.source_of)(&download.spec.url, &download.scope)?;
+        let reader = self.dirs.reader_of(&download.scope)?;
+        let source = (self.source_of)(&download.spec.url, &download.scope, reader)?;
         let (place, parent, folder) = self.create_folder(download, disk)?;
         let job = Fetch {
             spec: &download.spec,
@@ -189,19 +190,17 @@ impl Shared {
         let scope = &download.scope;
         let disk = self.dirs.local(disk_index);
         let disk = disk.ok_or(DirsError::NoRoom { bytes: 0 })?;
-        let shard_mode = if scope.is_public() {
-            layout::OPEN_MODE
-        } else {
-            layout::INNER_MODE
-        };
+        let modes = self.dirs.modes();
+        let owner = scope.user().map(|user| self.dirs.owner_of(user));
+        let owner = owner.transpose()?.flatten();
         let mut tries = PLACE_TRIES_MAX;
         loop {
             let taken = self.state().cache.take_place(download.entry, disk_index);
             let place = taken.ok_or(FetchError::GivenUp)?;
-            let mut steps = scope.steps();
+            let mut steps = scope.steps(modes);
             let shards = place.shard_names().into_iter();
-            steps.extend(shards.map(|name| (name, shard_mode)));
-            let error = match disk.ensure(&steps) {
+            steps.extend(shards.map(|name| scope.shard(name, modes)));
+            let error = match disk.ensure(&steps, owner) {
                 Ok(parent) => match create_unfinished(&parent, &place, scope.modes().folder) {
                     Ok(folder) => return Ok((place, parent, folder)),
                     Err(error) => FetchError::Write {
@@ -224,7 +223,7 @@ impl Shared {
 
 /// Returns the names from a local directory to the folder that holds the resource's own.
 fn folder_names(scope: &Scope, place: &Place) -> Vec<String> {
-    let mut names = layout::names(scope.steps());
+    let mut names = layout::names(scope.steps(Modes::OF_AGENT));
     names.extend(place.shard_names());
     names
 }

@@ -50,9 +50,9 @@ fn source_or_fifo() -> SourceOf {
         Arc::new(FileSystems::new(FsConfig::default())),
         String::new(),
     );
-    Arc::new(move |url, scope| match url.scheme.as_deref() {
+    Arc::new(move |url, scope, reader| match url.scheme.as_deref() {
         Some("fifo") => Ok(Box::new(FifoSource)),
-        _ => sources(url, scope),
+        _ => sources(url, scope, reader),
     })
 }
 

@@ -118,6 +118,7 @@ fn a_rolling_application_is_uploaded_at_each_interval() {
     let taken = Uploaded {
         files: vec![file(failed)],
         bytes: 3,
+        remote: None,
     };
     let outcome = schedule.uploaded(&upload, Ok(taken), now + HOUR).unwrap();
     assert!(!outcome.is_last);
@@ -156,6 +157,7 @@ fn files_of_running_containers_are_remembered_until_the_container_is_complete() 
     let taken = Uploaded {
         files: vec![file(task)],
         bytes: 3,
+        remote: None,
     };
     schedule.uploaded(&upload, Ok(taken), now + HOUR);
     end(&mut schedule, task, 0);

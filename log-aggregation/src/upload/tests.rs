@@ -206,6 +206,9 @@ fn rolled_files_are_dated_deleted_here_and_bounded_there() {
         log(base.path(), "log0", 2, "app", "current");
         let uploaded = uploader.upload(&upload(&[2], Phase::Running)).unwrap();
         assert_eq!(uploaded.files.len(), 1);
+        let remote = uploaded.remote.unwrap();
+        assert_eq!(remote.name, format!("host_45454_{}", date().0));
+        assert_eq!(remote.removed.len(), usize::from(date().0 == 4));
     }
     let names = ["host_45454_2", "host_45454_3", "host_45454_4"];
     assert_eq!(remote_names(base.path()), names);

@@ -56,7 +56,7 @@ impl World {
         };
         let secrets = AmrmTokenSecretManager::new(config.master_keys, now.mono);
         Self {
-            core: Core::new(config, Arc::new(secrets), now),
+            core: Core::new(config, Arc::new(secrets), 1, now),
             now,
         }
     }

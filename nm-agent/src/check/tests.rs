@@ -11,6 +11,8 @@ struct Pretend {
     broken_folders: Vec<&'static str>,
     unknown_hosts: Vec<&'static str>,
     cgroups_broken: bool,
+    may_not_change_users: bool,
+    closed_folder: Option<&'static str>,
 }
 
 impl Machine for Pretend {
@@ -39,6 +41,19 @@ impl Machine for Pretend {
                 reason: "no cgroup hierarchy is mounted".to_owned(),
             },
         }
+    }
+
+    fn user_obstacles(&self) -> Vec<Obstacle> {
+        let lacking = Obstacle::Capabilities(vec!["CAP_SETUID"]);
+        self.may_not_change_users
+            .then_some(lacking)
+            .into_iter()
+            .collect()
+    }
+
+    fn closed_to_users(&self, folder: &Path) -> Option<PathBuf> {
+        let closed = Path::new(self.closed_folder?);
+        folder.starts_with(closed).then(|| closed.to_owned())
     }
 
     fn open_files(&self) -> Option<u64> {
@@ -183,9 +198,7 @@ fn it_is_told_whether_containers_will_have_cgroups() {
     let asked = [RM, ("yarn.nodemanager.resource.memory.enabled", "true")];
     let (_, text) = checked(&asked, &Pretend::default());
     assert!(
-        text.contains(
-            "Notes (2):\n  containers run in cgroups (v2)\n  open files: 1024 connections of "
-        ),
+        text.contains("\n  containers run in cgroups (v2)\n  open files: 1024 connections of "),
         "{text}"
     );
     let machine = Pretend {
@@ -211,5 +224,52 @@ fn an_address_in_numbers_needs_no_name_server() {
         ThisMachine
             .resolvable(&HostPort::new("2001:db8::1", 1))
             .is_ok()
+    );
+}
+
+const LINUX_EXECUTOR: (&str, &str) = (
+    "yarn.nodemanager.container-executor.class",
+    "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
+);
+
+#[test]
+fn the_user_of_containers_is_explained() {
+    let (_, text) = checked(&[RM], &Pretend::default());
+    assert!(
+        text.contains("containers run as the agent's own user"),
+        "{text}"
+    );
+    let (outcome, text) = checked(&[RM, LINUX_EXECUTOR], &Pretend::default());
+    assert_eq!(outcome, Outcome::Sound, "{text}");
+    assert!(
+        text.contains("containers run as nobody, whoever submits them"),
+        "{text}"
+    );
+    let limit = "yarn.nodemanager.linux-container-executor.nonsecure-mode.limit-users";
+    let (_, text) = checked(&[RM, LINUX_EXECUTOR, (limit, "false")], &Pretend::default());
+    assert!(
+        text.contains("as the users who submit them; user ids from 1000"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_keeps_containers_from_running_as_users_is_named() {
+    let machine = Pretend {
+        may_not_change_users: true,
+        closed_folder: Some("/tmp/closed"),
+        ..Pretend::default()
+    };
+    let local_dirs = ("yarn.nodemanager.local-dirs", "/tmp/closed/local");
+    let (outcome, text) = checked(&[RM, LINUX_EXECUTOR, local_dirs], &machine);
+    assert_eq!(outcome, Outcome::Wrong);
+    assert!(text.contains("this process lacks CAP_SETUID"), "{text}");
+    assert!(text.contains("cannot pass through /tmp/closed;"), "{text}");
+    let user = "yarn.nodemanager.linux-container-executor.nonsecure-mode.local-user";
+    let (outcome, text) = checked(&[RM, LINUX_EXECUTOR, (user, "root")], &Pretend::default());
+    assert_eq!(outcome, Outcome::Wrong);
+    assert!(
+        text.contains("local-user: Running as root is not allowed"),
+        "{text}"
     );
 }

@@ -1,12 +1,16 @@
 //! `run` where containers outlive the agent: the front that a service manager sees, the keeper of
 //! the containers' exit statuses, and the agent below both. The `keeper` crate says how they fit.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use keeper::{Kept, front, keep};
+use keeper::{Beside, Kept, front, keep};
 use nix::sys::signal::Signal;
+use service::Relay;
 
 use super::{ConfDir, KeepArguments};
 
@@ -16,8 +20,27 @@ const NAME: &str = "nm-agent";
 /// Variable of a container's process that names the container.
 const CONTAINER_ID: &str = "CONTAINER_ID";
 
-/// Runs the agent below a keeper; returns the agent's exit status.
-pub(super) fn run_kept(conf: &ConfDir, folder: &Path) -> ExitCode {
+/// Runs the agent below a keeper; returns the agent's exit status. A service manager that started
+/// this process gets the agent's notifications from it.
+pub(super) fn run_kept(
+    conf: &ConfDir,
+    folder: &Path,
+    environment: &BTreeMap<String, String>,
+) -> ExitCode {
+    match run_front(conf, folder, environment) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("nm-agent: starting the keeper of exit statuses: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_front(
+    conf: &ConfDir,
+    folder: &Path,
+    environment: &BTreeMap<String, String>,
+) -> io::Result<u8> {
     let mut arguments: Vec<OsString> = ["keep", "--folder"].map(OsString::from).into();
     arguments.push(folder.into());
     if let Some(conf) = &conf.conf {
@@ -28,13 +51,17 @@ pub(super) fn run_kept(conf: &ConfDir, folder: &Path) -> ExitCode {
     if !program::signals::is_hang_up_ignored() {
         signals.push(Signal::SIGHUP);
     }
-    match front(NAME, arguments, &signals) {
-        Ok(status) => ExitCode::from(status),
-        Err(error) => {
-            eprintln!("nm-agent: starting the keeper of exit statuses: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let Some((relay, program)) = Relay::open(environment)? else {
+        return front(NAME, arguments, &signals, None);
+    };
+    let number = program.as_raw_fd().to_string();
+    arguments.extend([OsString::from("--relay"), number.into()]);
+    let beside = Beside {
+        front: relay.as_fd(),
+        program,
+        serve: &mut || relay.forward(),
+    };
+    front(NAME, arguments, &signals, Some(beside))
 }
 
 /// Is the keeper.
@@ -43,20 +70,26 @@ pub(super) fn keeper(arguments: &KeepArguments) -> ExitCode {
     if let Some(conf) = &arguments.conf.conf {
         program.extend([OsString::from("--conf"), conf.into()]);
     }
+    if let Some(relay) = arguments.relay {
+        program.extend([OsString::from("--relay"), relay.to_string().into()]);
+    }
     program.push("--keeper".into());
-    let kept = Kept {
+    let relay = arguments.relay.map(service::inherited).transpose();
+    let kept = relay.map(|handed_on| Kept {
         folder: &arguments.folder,
         name: NAME,
         arguments: &program,
         variable: CONTAINER_ID,
+        handed_on,
+    });
+    let ended = match kept {
+        Ok(kept) => keep(kept).map_err(|error| records::error_chain(&error)),
+        Err(error) => Err(format!("taking the relay to the service manager: {error}")),
     };
-    match keep(&kept) {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!(
-                "nm-agent: the keeper of exit statuses: {}",
-                records::error_chain(&error)
-            );
+            eprintln!("nm-agent: the keeper of exit statuses: {error}");
             ExitCode::FAILURE
         }
     }

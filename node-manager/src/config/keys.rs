@@ -8,6 +8,8 @@ mod honoured;
 mod later;
 mod node_labels;
 mod not_applicable;
+#[cfg(test)]
+mod page;
 mod related;
 mod shuffle;
 

@@ -9,9 +9,9 @@ use hadoop_conf::{
 };
 use hadoop_fs::FsConfig;
 
-use super::sections::Config;
+use super::sections::{AdminConfig, Config};
 use super::{
-    keys, read_cgroups, read_labels, read_logs, read_node, read_proxy, read_security,
+    keys, read_admin, read_cgroups, read_labels, read_logs, read_node, read_proxy, read_security,
     read_services, read_work,
 };
 
@@ -69,6 +69,26 @@ pub fn load_file_systems(
     ConfigProblems::new(problems).map_or(Ok(config), Err)
 }
 
+/// Reads where the agent's admin socket is, for a program that asks the agent.
+///
+/// # Errors
+/// Files that cannot be read, and wrong values of these properties.
+pub fn load_admin(
+    conf_dirs: &[PathBuf],
+    env: &BTreeMap<String, String>,
+) -> Result<AdminConfig, ConfigProblems> {
+    let Site {
+        properties,
+        mut problems,
+        ..
+    } = Site::read(conf_dirs, env, &keys::TABLE);
+    let mut reader = PropertyReader::new(&properties, &keys::TABLE);
+    let config = read_admin::admin(&mut reader);
+    let (found, _, _) = reader.finish();
+    problems.extend(found);
+    ConfigProblems::new(problems).map_or(Ok(config), Err)
+}
+
 impl Loaded {
     /// Reads as [`Config::load`] does, and keeps what it found on the way.
     #[must_use]
@@ -79,7 +99,7 @@ impl Loaded {
             mut warnings,
         } = Site::read(conf_dirs, env, &keys::TABLE);
         let mut reader = PropertyReader::new(&properties, &keys::TABLE);
-        let config = build(&mut reader);
+        let config = build(&mut reader, conf_dirs);
         let ignored = look_at_names(&mut reader);
         let (found, read_warnings, _) = reader.finish();
         problems.extend(found);
@@ -97,7 +117,7 @@ impl Loaded {
     }
 }
 
-pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
+pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> Config {
     read_security::security(reader);
     let addresses = read_node::addresses(reader);
     let rm = read_node::resource_manager(reader);
@@ -108,7 +128,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         rm,
         capacity: read_node::capacity(reader),
         scheduler: read_work::scheduler(reader),
-        launch: read_work::launch(reader),
+        launch: read_work::launch(reader, conf_dirs),
         contexts: read_work::contexts(reader),
         dirs: read_node::dirs(reader),
         file_systems: read_work::file_systems(reader),
@@ -116,6 +136,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>) -> Config {
         deletion: read_work::deletion(reader),
         logs: read_logs::logs(reader),
         web: read_work::web(reader),
+        admin: read_admin::admin(reader),
         health: read_node::health(reader),
         cgroups: read_cgroups::cgroups(reader),
         monitor: read_node::monitor(reader),

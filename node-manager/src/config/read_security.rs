@@ -18,8 +18,7 @@ pub(super) struct Protection {
 /// Containers as their submitters' users (Hadoop: `LinuxContainerExecutor`).
 pub(super) const CONTAINER_EXECUTOR: Protection = Protection {
     name: "yarn.nodemanager.container-executor.class",
-    lack: "containers of all users run as the agent's own user, without the setuid helper, and can \
-           read each other's files",
+    lack: "containers of all users run as the agent's own user and can read each other's files",
 };
 
 const AUTHENTICATION: Protection = Protection {
@@ -45,14 +44,24 @@ const PROTECTIONS: [&str; 4] = [
     HTTP.name,
 ];
 
+/// Returns whether an administrator does without the protection that a property asks for, and warns
+/// of the lack then.
+pub(super) fn is_accepted(reader: &mut PropertyReader<'_>, protection: &Protection) -> bool {
+    let Protection { name, lack } = protection;
+    let is_accepted = reader.list(ACCEPT_UNSAFE).iter().any(|known| known == name);
+    if is_accepted {
+        reader.otherwise(name, lack);
+    }
+    is_accepted
+}
+
 /// Adds the problem that a property asks for a protection that this agent lacks, or a warning if
 /// the lack is accepted.
 pub(super) fn unprotected(reader: &mut PropertyReader<'_>, protection: &Protection) {
-    let Protection { name, lack } = protection;
-    if reader.list(ACCEPT_UNSAFE).iter().any(|known| known == name) {
-        reader.otherwise(name, lack);
+    if is_accepted(reader, protection) {
         return;
     }
+    let Protection { name, lack } = protection;
     let rule = format!("{lack}; to run like this, add {name} to {ACCEPT_UNSAFE}");
     reader.problem(name, Expected::Rule(rule.into()));
 }

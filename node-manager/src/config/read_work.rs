@@ -1,5 +1,6 @@
 //! Properties to sections: what happens to containers, their logs and pages.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hadoop_conf::site_xml::{Origin, Properties};
@@ -9,9 +10,9 @@ use localize::config::{DeletionConfig, LocalizerConfig};
 use node_web::admin::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
-use super::keys;
-use super::read_security::{CONTAINER_EXECUTOR, lists_of_access, unprotected};
-use super::sections::{ContainerExecutor, LaunchConfig, SchedulerConfig, WebConfig};
+use super::read_security::lists_of_access;
+use super::sections::{LaunchConfig, SchedulerConfig, WebConfig};
+use super::{keys, read_users};
 use crate::context_budget::ContextLimits;
 
 pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
@@ -48,7 +49,7 @@ fn load_comparator(reader: &mut PropertyReader<'_>) -> LoadComparator {
     )
 }
 
-pub(super) fn launch(reader: &mut PropertyReader<'_>) -> LaunchConfig {
+pub(super) fn launch(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> LaunchConfig {
     const WHITELIST: &str = "yarn.nodemanager.env-whitelist";
     let env_whitelist = reader.list(WHITELIST);
     if !env_whitelist
@@ -63,7 +64,7 @@ pub(super) fn launch(reader: &mut PropertyReader<'_>) -> LaunchConfig {
     );
     let diagnostics = reader.u32("yarn.nodemanager.container-diagnostics-maximum-size", 0);
     LaunchConfig {
-        executor: executor(reader),
+        executor: read_users::executor(reader, conf_dirs),
         env_whitelist,
         admin_env: admin_env(reader),
         force_path: reader.text("yarn.nodemanager.force.path"),
@@ -94,26 +95,6 @@ pub(super) fn contexts(reader: &mut PropertyReader<'_>) -> ContextLimits {
         resources_max: usize::try_from(resources).unwrap_or(usize::MAX),
         bytes_max: reader.u64("yarn.nodemanager.agent.launch-context.max-bytes", 1024),
         node_bytes_max: u64::from(node_mb) << 20,
-    }
-}
-
-fn executor(reader: &mut PropertyReader<'_>) -> ContainerExecutor {
-    const NAME: &str = CONTAINER_EXECUTOR.name;
-    const PACKAGE: &str = "org.apache.hadoop.yarn.server.nodemanager.";
-    let class = reader.text(NAME).unwrap_or_default();
-    match class.strip_prefix(PACKAGE).unwrap_or(&class) {
-        "DefaultContainerExecutor" => ContainerExecutor::Default,
-        "LinuxContainerExecutor" => {
-            unprotected(reader, &CONTAINER_EXECUTOR);
-            ContainerExecutor::Linux
-        }
-        _ => {
-            reader.problem(
-                NAME,
-                Expected::OneOf(vec!["DefaultContainerExecutor", "LinuxContainerExecutor"]),
-            );
-            ContainerExecutor::Default
-        }
     }
 }
 
@@ -238,9 +219,9 @@ fn shown(properties: &Properties) -> Vec<ShownProperty> {
         let value = properties.get(name).ok()??;
         Some(ShownProperty {
             name: name.to_owned(),
-            value: secrets.show(name, &value).to_owned(),
             is_final: properties.is_final(name),
             source: source_of(name, &value.origin),
+            value: (!secrets.hides(name, &value)).then_some(value.text),
         })
     };
     properties.names().filter_map(show).collect()

@@ -48,6 +48,8 @@ pub struct Config {
     pub logs: LogConfig,
     /// Web pages and REST.
     pub web: WebConfig,
+    /// Admin socket.
+    pub admin: AdminConfig,
     /// Disks and health scripts.
     pub health: HealthConfig,
     /// Limits that the kernel enforces.
@@ -164,22 +166,31 @@ pub struct SchedulerConfig {
     pub pause_memory_ceiling_mb: Option<u64>,
 }
 
-/// Hadoop's executor that the configuration asks for. Both start containers without a setuid helper
-/// here.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// User that containers run as.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum ContainerExecutor {
-    /// `DefaultContainerExecutor`: everything runs as the agent's own user.
+    /// The agent's own (`DefaultContainerExecutor`, or `LinuxContainerExecutor` whose protection an
+    /// administrator does without).
     #[default]
-    Default,
-    /// `LinuxContainerExecutor`: Hadoop runs containers as other users; this agent as its own,
-    /// which an administrator must have accepted.
-    Linux,
+    Own,
+    /// The account of the submitter, by these rules (`LinuxContainerExecutor`).
+    Users(UsersConfig),
+}
+
+/// Accounts of containers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsersConfig {
+    /// Rules for the accounts.
+    pub rules: users::Rules,
+    /// Group of the folders of users; `None`: the agent's own
+    /// (`yarn.nodemanager.linux-container-executor.group`).
+    pub group: Option<String>,
 }
 
 /// How a container's process is made and ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchConfig {
-    /// Executor that the configuration asks for.
+    /// User that containers run as.
     pub executor: ContainerExecutor,
     /// Names taken over from the agent's environment unless the container sets them.
     pub env_whitelist: Vec<String>,
@@ -271,6 +282,17 @@ pub struct WebConfig {
     pub hosts: Vec<String>,
     /// Every property with the value in force, as `/conf` shows it.
     pub shown: Vec<ShownProperty>,
+}
+
+/// Admin socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminConfig {
+    /// Path of the socket (`yarn.nodemanager.agent.admin.socket`); `None`: there is none.
+    pub socket: Option<PathBuf>,
+    /// Whether an operator chose the path: then the agent does not start without the socket.
+    pub is_required: bool,
+    /// Group whose members may ask (`yarn.nodemanager.agent.admin.group`).
+    pub group: Option<String>,
 }
 
 /// Disks and health scripts.

@@ -4,6 +4,7 @@ mod labels;
 mod proxy;
 mod security;
 mod services;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -129,7 +130,7 @@ fn every_property_that_the_table_calls_honoured_is_read() {
     let shuffle = [("yarn.nodemanager.aux-services", "mapreduce_shuffle")];
     let properties = keys::TABLE.properties(&shuffle);
     let mut reader = PropertyReader::new(&properties, &keys::TABLE);
-    load::build(&mut reader);
+    load::build(&mut reader, &[]);
     let (_, _, asked) = reader.finish();
     let honoured = keys::all().filter(|key| key.class == KeyClass::Honoured);
     let unread: Vec<_> = honoured.filter(|key| !asked.contains(key.name)).collect();

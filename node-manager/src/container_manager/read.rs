@@ -1,6 +1,7 @@
 //! Conversions between messages and the agent's types: requests in, refusals out. Pure.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
 use prost::Message;
@@ -10,17 +11,19 @@ use wire::convert::ConvertError;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
-    ContainerExceptionMapProto, ContainerIdProto, ContainerTokenIdentifierProto,
-    NmTokenIdentifierProto, SerializedExceptionProto, SignalContainerCommandProto,
-    StringBytesMapProto,
+    ContainerExceptionMapProto, ContainerIdProto, ContainerLaunchContextProto,
+    ContainerTokenIdentifierProto, NmTokenIdentifierProto, SerializedExceptionProto,
+    SignalContainerCommandProto, StringBytesMapProto,
 };
 use wire::rpc::Caller;
 
 use super::CONTAINERS_PER_CALL_MAX;
 use crate::aux_services::ServiceMetadata;
-use crate::core::Asker;
+use crate::core::{Asker, StartRequest};
 use crate::core_task::Stopped;
-use crate::secrets::nm_token_attempt;
+use crate::launch_context::LaunchContext;
+use crate::recovery::StartRecord;
+use crate::secrets::{NodeSecrets, nm_token_attempt};
 
 /// A signal's command as the launcher knows it.
 pub(crate) fn read_signal(command: SignalContainerCommandProto) -> ContainerSignal {
@@ -70,8 +73,59 @@ pub(crate) fn read_spec(
     })
 }
 
-/// The attempt and key of the NMToken that the connection was opened with.
-pub(super) fn read_asker(caller: &Caller) -> Result<Asker, RemoteException> {
+/// Container token that was verified.
+#[derive(Debug)]
+pub struct Verified {
+    /// Id, size, type and version from the token.
+    pub spec: ContainerSpec,
+    /// Identifier of the token.
+    pub token: Arc<ContainerTokenIdentifierProto>,
+}
+
+/// Verifies a container token over the bytes received, and reads it.
+///
+/// # Errors
+/// `InvalidToken` as of [`NodeSecrets::verify_container_token`], or `YarnException` naming the
+/// field that is missing or makes no sense.
+pub fn verified(secrets: &NodeSecrets, signed: &TokenProto) -> Result<Verified, RemoteException> {
+    let token = secrets.verify_container_token(signed)?;
+    Ok(Verified {
+        spec: read_spec(&token)?,
+        token: Arc::new(token),
+    })
+}
+
+/// Makes the request for the core from a verified token and a launch context. `received_us`: time
+/// at which the call arrived, in microseconds of the agent's clock.
+#[must_use]
+pub fn start_request(
+    Verified { spec, token }: Verified,
+    signed: &TokenProto,
+    context: ContainerLaunchContextProto,
+    keeps_records: bool,
+    received_us: u64,
+) -> StartRequest {
+    let record = keeps_records.then(|| {
+        Box::new(StartRecord {
+            token: signed.identifier.to_vec(),
+            context: context.encode_to_vec(),
+            ..StartRecord::default()
+        })
+    });
+    StartRequest {
+        spec,
+        token,
+        context: LaunchContext::read(context),
+        record,
+        received_us,
+    }
+}
+
+/// Returns the attempt and key of the NMToken that the connection was opened with.
+///
+/// # Errors
+/// `InvalidToken` or `YarnException` when the token names no attempt, or another than the caller.
+pub fn read_asker(caller: &Caller) -> Result<Asker, RemoteException> {
     let identifier = caller.token_identifier.as_deref().unwrap_or_default();
     let token = NmTokenIdentifierProto::decode(identifier)
         .map_err(|_| RemoteException::new(HadoopException::YarnException, "Invalid NMToken"))?;

@@ -16,6 +16,7 @@ use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::Record;
 use super::remember::Memory;
+use super::stories::Happening;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
 use crate::launch_context::LaunchContext;
@@ -141,6 +142,9 @@ impl Core {
         let id = request.spec.id;
         let refused = |exception| Err(StartOutcome::Refused(exception));
         authorize_token(Purpose::Start, asker.attempt, &id).map_err(StartOutcome::Refused)?;
+        if self.was_accepted_before(&id) {
+            return Err(StartOutcome::Started);
+        }
         if self.started.is_used(&id, now.wall) {
             return refused(Purpose::Start.unauthorized(&format!(
                 " Attempt to relaunch the same container with id {id}."
@@ -264,8 +268,10 @@ impl Core {
                 memory: Memory::default(),
             },
         );
+        self.stories.begin(id, Happening::Accepted, now.wall);
         if let Err(refusal) = self.feed(Event::Start(spec), now) {
             self.containers.remove(&id);
+            self.stories.drop_story(id);
             self.applications.container_forgotten(&id);
             self.finish_application_if_ready(&id.application_id(), now);
             return Err(refusal_to_exception(&refusal));

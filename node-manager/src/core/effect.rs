@@ -120,6 +120,8 @@ pub enum LocalizeFor {
 pub struct LinkOrder {
     /// Id of the container.
     pub id: ContainerId,
+    /// User of the container's application.
+    pub user: Arc<str>,
     /// Folders of the container, made by its first launch.
     pub dirs: Arc<OnceLock<ContainerDirs>>,
     /// Localized resources and the names of their links.
@@ -204,7 +206,7 @@ pub enum Record {
     Localized {
         /// Result of the localization.
         outcome: CallOutcome,
-        /// Duration since `startContainers` accepted the container.
+        /// Time from the order to the localizer until its answer.
         took: Duration,
         /// Size in bytes of each resource, and whether the cache held it. Empty after a failure.
         resources: Vec<(CacheUse, u64)>,

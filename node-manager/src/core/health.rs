@@ -1,7 +1,7 @@
 //! The node's health: what looks at it reports here, and heartbeats and pages have the sum.
 //!
 //! As in Hadoop (`NodeHealthCheckerService`), the node is healthy if all of them find it so; its
-//! report is theirs, joined by `;` in the order disks, scripts.
+//! report is theirs, joined by `;` in the order disks, scripts. A drain adds its words to the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,11 +94,14 @@ impl Core {
     }
 
     /// Makes the sum of all findings known.
-    fn add_up_health(&mut self) {
+    pub(super) fn add_up_health(&mut self) {
         let about = Arc::make_mut(&mut self.config.about);
-        let Some(sum) = self.health.sum() else {
+        let Some(mut sum) = self.health.sum() else {
             return;
         };
+        if let Some(drain) = &self.drain {
+            drain.add_to(&mut sum);
+        }
         let before = std::mem::replace(&mut about.health, sum);
         let (health, report) = (about.health.healthy, &about.health.report);
         if before.healthy != health {

@@ -7,7 +7,7 @@ use node_web::overview::{
     Decision, DecisionKind, History, ListedContainer, Listing, NodeOverview, Overview,
     RecentDecisions, words,
 };
-use node_web::snapshot::RmContact;
+use node_web::snapshot::{Counts, RmContact};
 use records::{MonoMillis, Now};
 use sched::{Completion, ContainerSummary};
 
@@ -31,6 +31,11 @@ impl Journal {
     /// Returns the contact to the ResourceManager.
     pub(super) const fn rm(&self) -> RmContact {
         self.rm
+    }
+
+    /// Returns the contact to the ResourceManager and the time at which it became so.
+    pub(super) const fn rm_contact(&self) -> (RmContact, MonoMillis) {
+        (self.rm, self.rm_since)
     }
 }
 
@@ -67,6 +72,7 @@ impl Core {
     }
 
     pub(super) fn decided(&mut self, decision: Decision, now: Now) {
+        self.stories.decided(&decision, now.wall);
         self.journal.decisions.push(now.wall, decision);
         self.journal.revision += 1;
     }
@@ -102,6 +108,12 @@ impl Core {
         self.journal.revision += 1;
     }
 
+    /// Returns the contact to the ResourceManager and the counts of containers.
+    #[must_use]
+    pub fn glance(&self) -> (RmContact, Counts) {
+        (self.journal.rm, self.numbers().counts)
+    }
+
     /// Returns the overview. Costs a walk over the containers, so it is meant for pages on demand.
     #[must_use]
     pub fn overview(&self, now: Now) -> Overview {
@@ -127,7 +139,7 @@ impl Core {
         Overview { now, node }
     }
 
-    fn listed(&self, summary: ContainerSummary) -> ListedContainer {
+    pub(super) fn listed(&self, summary: ContainerSummary) -> ListedContainer {
         let record = self.containers.get(&summary.spec.id);
         let user = record.map(|record| record.user.to_string());
         ListedContainer {
@@ -144,20 +156,16 @@ mod tests {
     use container_runtime::launch::LaunchEvent;
     use node_web::overview::decision_words;
     use node_web::snapshot::Counts;
-    use records::{ContainerExitStatus, EpochMillis, ExecutionType};
+    use records::{ContainerExitStatus, ExecutionType};
     use sched::ContainerQueuingLimit;
     use test_support::ids::container as container_id;
 
     use super::*;
-    use crate::core::tests::{RM_IDENTIFIER, asker, core_with, request, request_for};
+    use crate::core::tests::{
+        RM_IDENTIFIER, asker, at_second as at, core_with, request, request_for,
+    };
     use crate::core::{Delivery, HeartbeatOrders};
     use crate::worker_event::WorkerEvent;
-
-    fn at(second: u64) -> Now {
-        let mono = MonoMillis(second * 1000);
-        let wall = EpochMillis(0);
-        Now { mono, wall }
-    }
 
     fn core() -> Core {
         let mut core = core_with(&Arc::default());

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use log_aggregation::aggregated_log::{AccessType, Acls};
 use log_aggregation::policy::{ContainerEnd, ContainerRole};
 use log_aggregation::selection::{LogAggregationContext, Selection};
+use log_aggregation::upload::Uploaded;
 use log_aggregation::{Application, Outcome};
 use node_web::metrics::CallOutcome;
+use node_web::snapshot::{AggregatedFile, AggregatedLogs};
 use records::{ApplicationId, ContainerId, MonoMillis, Now};
 use sched::Completion;
 use time::UtcOffset;
@@ -159,6 +161,7 @@ impl Core {
                     files,
                     bytes,
                 });
+                self.remember_upload(id, uploaded);
                 Cycle::Uploaded
             }
             Err(error) => {
@@ -183,5 +186,26 @@ impl Core {
             self.applications.logs_done(&id, now.mono + retain_ms);
             self.remember_application(id, now);
         }
+    }
+
+    /// Remembers which files of an application's containers are where, as long as it is known.
+    fn remember_upload(&mut self, id: ApplicationId, uploaded: &Uploaded) {
+        let Some(remote) = &uploaded.remote else {
+            return;
+        };
+        if self.applications.get(&id).is_none() {
+            return;
+        }
+        let files = uploaded.files.iter().map(|file| AggregatedFile {
+            container: file.container,
+            name: file.name.clone(),
+            length: file.length,
+        });
+        let logs = AggregatedLogs {
+            name: remote.name.clone(),
+            uploaded_at: remote.completed_at,
+            files: files.collect(),
+        };
+        self.aggregated.add(id, logs, &remote.removed);
     }
 }

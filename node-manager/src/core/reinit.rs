@@ -263,6 +263,7 @@ impl Core {
         record.localized.extend(resources.iter().cloned());
         self.effects.push(Effect::Link(LinkOrder {
             id,
+            user: Arc::clone(&record.user),
             dirs: Arc::clone(&record.dirs),
             resources,
         }));

@@ -41,6 +41,8 @@ pub(super) struct Memory {
     pub(super) stored: Option<StateRecord>,
     /// Identifier of the token that updated it last.
     pub(super) token: Option<Vec<u8>>,
+    /// Set when an earlier agent accepted the container.
+    pub(super) is_restored: bool,
     /// Process of the last launch.
     pub(super) process: Option<ProcessIdentity>,
     /// Localization under way for a container of an earlier run that has its place in the queue.
@@ -79,6 +81,7 @@ pub(super) fn subject_of_event(event: &Event) -> Option<ContainerId> {
         Event::KillApplication { .. }
         | Event::NodeResource(_)
         | Event::QueuingLimit(_)
+        | Event::Drain(_)
         | Event::EstimateWaits
         | Event::Forget(_)
         | Event::UtcOffset { .. }
@@ -297,7 +300,8 @@ fn state_record(view: ContainerView, record: &ContainerRecord, now: Now) -> Stat
     };
     let since = same.map_or_else(|| wall_of(view.since, now).0, |stored| stored.since);
     let has_process = matches!(stage, Stage::Running | Stage::Paused | Stage::Killing);
-    let process = process.filter(|_| has_process);
+    // While it is launched again, the process of the launch before, which is over.
+    let process = process.filter(|_| stage != Stage::Done);
     let mut state = StateRecord {
         stage: stage.into(),
         place,

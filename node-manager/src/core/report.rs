@@ -134,6 +134,7 @@ impl Core {
         }
         self.must_feed(Event::Forget(id), now);
         self.containers.remove(&id);
+        self.stories.end(id);
         self.applications.container_forgotten(&id);
         self.forget_record(id);
     }
@@ -175,6 +176,7 @@ impl Core {
                     Some(held) => held.list.clone(),
                     None => AccessList::default(),
                 },
+                aggregated: self.aggregated.of(id),
             })
             .collect();
         NodeSnapshot {
@@ -191,13 +193,15 @@ impl Core {
         let scheduler = &self.scheduler;
         let opportunistic = scheduler.opportunistic_status();
         let holding = |execution_type| clamped(scheduler.holding_room_count(execution_type));
+        let waiting = |execution_type| clamped(scheduler.queue_length(execution_type));
         NodeNumbers {
             total: scheduler.node_resource(),
             allocated: scheduler.allocated(),
             counts: Counts {
                 running_guaranteed: holding(ExecutionType::Guaranteed),
                 running_opportunistic: holding(ExecutionType::Opportunistic),
-                waiting: opportunistic.wait_queue_length,
+                // What is reported to the ResourceManager is more while the node is drained.
+                waiting: waiting(ExecutionType::Guaranteed) + waiting(ExecutionType::Opportunistic),
             },
             paused: clamped(scheduler.paused_count()),
             opportunistic,

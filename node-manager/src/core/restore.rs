@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use container_runtime::launch::Adoption;
-use localize::{ContainerDirs, UserName};
+use keeper::ProcessIdentity;
+use localize::{ContainerDirs, ContainerFolder, UserName};
 use log_aggregation::aggregated_log::{AccessType, Acls};
 use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now};
 use sched::{ContainerSpec, RecoveredContainer, RecoveredStage};
@@ -14,6 +14,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::effect::{Effect, LocalizeFor};
 use super::remember::{Memory, Relocalizing};
+use super::stories::Happening;
 use super::{ContainerRecord, Core, Followups};
 use crate::applications::ApplicationState;
 use crate::context_budget::{ContextRefused, HeldContext};
@@ -39,8 +40,12 @@ pub struct RestoredState {
 pub struct AdoptOrder {
     /// Id, size and type of the container.
     pub spec: ContainerSpec,
-    /// Process and log folder.
-    pub adoption: Adoption,
+    /// Session leader and process group, alive or not.
+    pub process: ProcessIdentity,
+    /// Folder of its output.
+    pub log_dir: ContainerFolder,
+    /// Whether the container is frozen, and to stay so.
+    pub is_frozen: bool,
 }
 
 impl Core {
@@ -124,6 +129,15 @@ impl Core {
         }
     }
 
+    /// Returns whether an earlier agent accepted a container that goes on. Its ApplicationMaster
+    /// may not have got the answer, and repeats the call until it has one.
+    pub(super) fn was_accepted_before(&self, id: &ContainerId) -> bool {
+        let record = self.containers.get(id);
+        let summary = self.scheduler.summary(id);
+        record.is_some_and(|record| record.memory.is_restored)
+            && summary.is_some_and(|s| !matches!(s.state, sched::ContainerState::Done(_)))
+    }
+
     /// Makes the core's record of a container, and returns the scheduler's. `None`: its user has
     /// no name that could be one.
     fn restore_container(
@@ -156,22 +170,25 @@ impl Core {
             process,
             stored: (record.stage() != Stage::Accepted).then(|| record.clone()),
             localizing: None,
+            is_restored: true,
         };
         let dirs = Arc::new(dirs.map_or_else(OnceLock::new, OnceLock::from));
         let own = record_of((Arc::new(token), user, context), had_process, dirs, memory);
         self.containers.insert(id, own);
+        self.stories.begin(id, Happening::TakenOver, now.wall);
         if matches!(stage, RecoveredStage::Waiting | RecoveredStage::Starting) {
             self.localize_again(id);
         }
         if let Some((process, log_dir)) = process.zip(log_dir) {
-            let adoption = Adoption {
-                id,
+            let is_frozen = matches!(stage, RecoveredStage::Paused { .. });
+            let order = Box::new(AdoptOrder {
+                spec,
                 process,
                 log_dir,
-            };
-            let order = Box::new(AdoptOrder { spec, adoption });
+                is_frozen,
+            });
             self.effects.push(Effect::Adopt(order));
-            if matches!(stage, RecoveredStage::Paused { .. }) {
+            if is_frozen {
                 self.effects.push(Effect::Pause(id));
             }
         }

@@ -1,6 +1,7 @@
 //! Claims about the core and the effects that it returns. No thread, no file, no waiting.
 
 mod calls;
+mod drain;
 mod health;
 mod logs;
 mod recovery;
@@ -28,7 +29,7 @@ use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 use node_web::metrics::Metrics;
-use node_web::snapshot::{About, DirNumbers, MemoryChecks, NodeHealth, Versions};
+use node_web::snapshot::{About, MemoryChecks, NodeHealth};
 use test_support::ids::{self, container as container_id};
 
 use super::*;
@@ -95,29 +96,33 @@ impl Work {
     }
 }
 
+/// Returns a moment so many seconds after the agent's start, at the beginning of the wall clock.
+pub(crate) fn at_second(second: u64) -> Now {
+    Now {
+        mono: MonoMillis(second * 1000),
+        wall: EpochMillis(0),
+    }
+}
+
 /// Returns the facts that pages show of the node, before the core fills in its part.
 fn about() -> Arc<About> {
+    let node_id = NodeId {
+        host: "node-1.example".to_owned(),
+        port: 8041,
+    };
+    let memory_checks = MemoryChecks {
+        pmem: true,
+        vmem: false,
+        vmem_pmem_ratio: 2.1,
+    };
+    let started_at = EpochMillis(1_700_000_000_123);
     Arc::new(About {
-        node_id: NodeId {
-            host: "node-1.example".to_owned(),
-            port: 8041,
-        },
-        http_port: 8042,
-        versions: Versions::default(),
-        started_at: EpochMillis(1_700_000_000_123),
         health: NodeHealth {
             healthy: true,
             report: String::new(),
             updated_at: EpochMillis(1_700_000_009_000),
         },
-        memory_checks: MemoryChecks {
-            pmem: true,
-            vmem: false,
-            vmem_pmem_ratio: 2.1,
-        },
-        local_dirs: DirNumbers::default(),
-        log_dirs: DirNumbers::default(),
-        log_roots: Vec::new(),
+        ..About::at_start(node_id, 8042, started_at, memory_checks)
     })
 }
 

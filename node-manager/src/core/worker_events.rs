@@ -13,6 +13,7 @@ use sched::{ContainerState, Event, KillReason};
 
 use super::Core;
 use super::effect::{LocalizeFor, Record};
+use super::stories::Happening;
 use crate::worker_event::WorkerEvent;
 
 impl Core {
@@ -22,9 +23,10 @@ impl Core {
             WorkerEvent::Localized {
                 id,
                 purpose,
+                took,
                 resources,
             } => match purpose {
-                LocalizeFor::Start => self.localized(id, resources, now, now_us),
+                LocalizeFor::Start => self.localized(id, resources, took, now),
                 LocalizeFor::Running => self.localized_more(id, resources),
                 LocalizeFor::Reinit => self.reinit_localized(id, resources, now),
             },
@@ -32,6 +34,7 @@ impl Core {
                 id,
                 purpose: LocalizeFor::Running,
                 diagnostics,
+                took: _,
             } => {
                 let diagnostics = diagnostics.trim_end().to_owned();
                 self.must_feed(Event::Annotate { id, diagnostics }, now);
@@ -40,13 +43,14 @@ impl Core {
                 id,
                 purpose: LocalizeFor::Reinit,
                 diagnostics,
+                took: _,
             } => self.reinit_failed(id, diagnostics, now),
             WorkerEvent::LocalizationFailed {
                 id,
                 purpose: LocalizeFor::Start,
                 diagnostics,
+                took,
             } => {
-                let took = self.since_accepted(id, now_us);
                 self.record(Record::Localized {
                     outcome: CallOutcome::Error,
                     took,
@@ -163,22 +167,13 @@ impl Core {
         self.must_feed(Event::Kill { id, reason }, now);
     }
 
-    /// Returns the time since `startContainers` accepted a container, which is when its
-    /// localization was ordered.
-    fn since_accepted(&self, id: ContainerId, now_us: u64) -> Duration {
-        let record = self.containers.get(&id);
-        let took_us = record.map_or(0, |record| now_us.saturating_sub(record.accepted_us));
-        Duration::from_micros(took_us)
-    }
-
     fn localized(
         &mut self,
         id: ContainerId,
         resources: Vec<LocalizedResource>,
+        took: Duration,
         now: Now,
-        now_us: u64,
     ) {
-        let took = self.since_accepted(id, now_us);
         let sizes = resources.iter().map(|resource| {
             let cache = if resource.was_cached {
                 CacheUse::Hit
@@ -200,6 +195,7 @@ impl Core {
             }
             record.localized = resources;
         }
+        self.stories.add(id, Happening::Localized, now.wall);
         self.must_feed(Event::Localized(id), now);
     }
 
@@ -225,6 +221,7 @@ impl Core {
                 total: Duration::from_micros(total_us),
             });
         }
+        self.stories.add(id, Happening::Launched, now.wall);
         self.logs_of_started(id);
         self.must_feed(Event::Launched(id), now);
     }

@@ -90,6 +90,40 @@ pub enum Ending {
     LocalizationFailed = 3,
 }
 
+/// Process of a container whose end a record tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedProcess {
+    /// The container's last one: it gets no other.
+    Last,
+    /// The one with this pid. A later one, of another launch, is not meant.
+    Of(i32),
+}
+
+impl EndedProcess {
+    /// Returns the pid; `None`: the last one, whichever it is.
+    #[must_use]
+    pub const fn pid(self) -> Option<i32> {
+        match self {
+            Self::Last => None,
+            Self::Of(pid) => Some(pid),
+        }
+    }
+}
+
+impl StateRecord {
+    /// Returns the process whose end the record tells; `None`: none has ended that it knows of.
+    #[must_use]
+    pub fn ended(&self) -> Option<EndedProcess> {
+        match self.stage() {
+            Stage::Done => Some(EndedProcess::Last),
+            Stage::Accepted | Stage::Waiting | Stage::Launching => {
+                (self.pid != 0).then_some(EndedProcess::Of(self.pid))
+            }
+            Stage::Running | Stage::Paused | Stage::Killing => None,
+        }
+    }
+}
+
 /// State of a container since it was accepted.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct StateRecord {
@@ -105,7 +139,7 @@ pub struct StateRecord {
     /// Identifier of the token that updated it last.
     #[prost(bytes = "vec", optional, tag = "4")]
     pub token: Option<Vec<u8>>,
-    /// Session leader; 0: none so far.
+    /// Session leader of the last launch that is known; 0: none so far.
     #[prost(int32, tag = "5")]
     pub pid: i32,
     /// Start time of the leader in clock ticks since boot.

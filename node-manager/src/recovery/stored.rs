@@ -10,14 +10,16 @@
 //! | | `used/<container id>` | time until which its token may not be used again |
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use prost::Message;
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, EpochMillis};
-use state_store::{Commits, KeySpace, StateStore};
+use state_store::{Commits, Contents, KeySpace, StateStore};
 
 use super::record::{
     ApplicationRecord, KeyRecord, KeysRecord, RecordError, StartRecord, StateRecord, decode, encode,
 };
+use crate::core::StoreOrder;
 
 const CONTAINERS: &str = "containers";
 const APPLICATIONS: &str = "applications";
@@ -25,6 +27,9 @@ const TOKENS: &str = "tokens";
 const KEYS: &str = "keys";
 const ATTEMPT: &str = "attempt/";
 const USED: &str = "used/";
+
+/// Key spaces of the node, in the order of [`FoundState::from_contents`].
+pub const SPACES: [&str; 3] = [CONTAINERS, APPLICATIONS, TOKENS];
 
 /// Records of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,14 +56,20 @@ pub struct FoundState {
 }
 
 impl FoundState {
-    /// Takes the node's records out of a store. What cannot be read is left out with a warning: it
-    /// names no other record.
+    /// Takes the node's records out of a store.
     #[must_use]
     pub fn take_from(store: &mut StateStore) -> Self {
+        Self::from_contents(SPACES.map(|space| store.take_found(space)))
+    }
+
+    /// Reads the records of containers, applications and tokens, in this order. What cannot be read
+    /// is left out with a warning: it names no other record.
+    #[must_use]
+    pub fn from_contents([containers, applications, tokens]: [Contents; 3]) -> Self {
         let mut found = Self::default();
         let mut starts = BTreeMap::new();
         let mut states = BTreeMap::new();
-        for (key, value) in store.take_found(CONTAINERS) {
+        for (key, value) in containers {
             let Some((id, part)) = key.split_once('/') else {
                 continue;
             };
@@ -77,12 +88,12 @@ impl FoundState {
                 .containers
                 .insert(id, StoredContainer { start, state });
         }
-        for (key, value) in store.take_found(APPLICATIONS) {
+        for (key, value) in applications {
             if let Ok(id) = key.parse() {
                 read(&key, &value, |record| found.applications.insert(id, record));
             }
         }
-        for (key, value) in store.take_found(TOKENS) {
+        for (key, value) in tokens {
             found.read_token(&key, &value);
         }
         found
@@ -111,12 +122,127 @@ fn read<M: Message + Default, T>(key: &str, value: &[u8], found: impl FnOnce(M) 
     }
 }
 
+/// Change of the node's records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordWrite {
+    /// Stores a record, in place of an earlier one of the same key.
+    Put {
+        /// Name of the key space.
+        space: &'static str,
+        /// Key of the record.
+        key: String,
+        /// Bytes of the record.
+        value: Vec<u8>,
+    },
+    /// Removes a record.
+    Remove {
+        /// Name of the key space.
+        space: &'static str,
+        /// Key of the record.
+        key: String,
+    },
+    /// Removes all records whose key begins with a prefix.
+    Clear {
+        /// Name of the key space.
+        space: &'static str,
+        /// Prefix of the keys.
+        prefix: String,
+    },
+}
+
+impl RecordWrite {
+    fn put(space: &'static str, key: String, record: &impl Message) -> Self {
+        let value = encode(record);
+        Self::Put { space, key, value }
+    }
+}
+
+/// Returns the changes that an order of the core stands for.
+#[must_use]
+pub fn writes_of(order: &StoreOrder) -> Vec<RecordWrite> {
+    match order {
+        StoreOrder::Start(id, record) => {
+            vec![RecordWrite::put(
+                CONTAINERS,
+                format!("{id}/start"),
+                &**record,
+            )]
+        }
+        StoreOrder::State(id, record) => {
+            vec![RecordWrite::put(
+                CONTAINERS,
+                format!("{id}/state"),
+                &**record,
+            )]
+        }
+        StoreOrder::Forget(id, used_until) => {
+            let mut writes = vec![RecordWrite::Clear {
+                space: CONTAINERS,
+                prefix: format!("{id}/"),
+            }];
+            writes.extend(used_until.map(|EpochMillis(until)| RecordWrite::Put {
+                space: TOKENS,
+                key: format!("{USED}{id}"),
+                value: until.to_be_bytes().to_vec(),
+            }));
+            writes
+        }
+        StoreOrder::ForgetUses(ids) => {
+            let forget = |id| RecordWrite::Remove {
+                space: TOKENS,
+                key: format!("{USED}{id}"),
+            };
+            ids.iter().map(forget).collect()
+        }
+        StoreOrder::Application(id, record) => {
+            let (space, key) = (APPLICATIONS, id.to_string());
+            vec![match record {
+                Some(record) => RecordWrite::put(space, key, &**record),
+                None => RecordWrite::Remove { space, key },
+            }]
+        }
+    }
+}
+
+/// Receiver of changes, which does not wait for the disk.
+pub trait RecordSink: std::fmt::Debug + Send + Sync {
+    /// Takes a change.
+    fn write(&self, write: RecordWrite);
+}
+
+/// Key spaces of the node in the state store.
+#[derive(Debug)]
+struct NodeSpaces([KeySpace; 3]);
+
+impl NodeSpaces {
+    fn of(store: &StateStore) -> Self {
+        Self(SPACES.map(|name| store.key_space(name)))
+    }
+
+    fn space(&self, name: &str) -> &KeySpace {
+        let [containers, applications, tokens] = &self.0;
+        match name {
+            CONTAINERS => containers,
+            APPLICATIONS => applications,
+            _ => tokens,
+        }
+    }
+}
+
+impl RecordSink for NodeSpaces {
+    fn write(&self, write: RecordWrite) {
+        match write {
+            RecordWrite::Put { space, key, value } => self.space(space).put(&key, value),
+            RecordWrite::Remove { space, key } => self.space(space).remove(&key),
+            RecordWrite::Clear { space, prefix } => self.space(space).clear(&prefix),
+        }
+    }
+}
+
 /// Writer of containers and applications.
 #[derive(Clone, Debug)]
 pub struct StateWriter {
-    containers: KeySpace,
-    applications: KeySpace,
-    tokens: KeySpace,
+    sink: Arc<dyn RecordSink>,
     commits: Commits,
 }
 
@@ -125,9 +251,7 @@ impl StateWriter {
     #[must_use]
     pub fn new(store: &StateStore) -> Self {
         Self {
-            containers: store.key_space(CONTAINERS),
-            applications: store.key_space(APPLICATIONS),
-            tokens: store.key_space(TOKENS),
+            sink: Arc::new(NodeSpaces::of(store)),
             commits: store.commits(),
         }
     }
@@ -138,67 +262,50 @@ impl StateWriter {
         &self.commits
     }
 
-    pub(crate) fn start(&self, id: ContainerId, record: &StartRecord) {
-        self.containers.put(&format!("{id}/start"), encode(record));
-    }
-
-    pub(crate) fn state(&self, id: ContainerId, record: &StateRecord) {
-        self.containers.put(&format!("{id}/state"), encode(record));
-    }
-
-    /// Forgets a container, but for the use of its token until `used_until`.
-    pub(crate) fn forget(&self, id: ContainerId, used_until: Option<EpochMillis>) {
-        self.containers.clear(&format!("{id}/"));
-        if let Some(EpochMillis(until)) = used_until {
-            let until = until.to_be_bytes().to_vec();
-            self.tokens.put(&format!("{USED}{id}"), until);
-        }
-    }
-
-    /// Forgets that tokens were used, which have expired.
-    pub(crate) fn forget_uses(&self, ids: impl IntoIterator<Item = ContainerId>) {
-        for id in ids {
-            self.tokens.remove(&format!("{USED}{id}"));
-        }
-    }
-
-    pub(crate) fn application(&self, id: ApplicationId, record: Option<&ApplicationRecord>) {
-        let key = id.to_string();
-        match record {
-            Some(record) => self.applications.put(&key, encode(record)),
-            None => self.applications.remove(&key),
+    /// Writes what an order of the core stands for.
+    pub(crate) fn write(&self, order: &StoreOrder) {
+        for write in writes_of(order) {
+            self.sink.write(write);
         }
     }
 
     /// Forgets everything, for a node that was ordered to shut down.
     pub fn clear(&self) {
-        for space in [&self.containers, &self.applications, &self.tokens] {
-            space.clear("");
+        for space in SPACES {
+            let prefix = String::new();
+            self.sink.write(RecordWrite::Clear { space, prefix });
         }
     }
 }
 
 /// Writer of keys.
 #[derive(Clone, Debug)]
-pub struct KeyWriter(KeySpace);
+pub struct KeyWriter(Arc<dyn RecordSink>);
 
 impl KeyWriter {
     /// Writes to a store.
     #[must_use]
     pub fn new(store: &StateStore) -> Self {
-        Self(store.key_space(TOKENS))
+        Self::to(Arc::new(NodeSpaces::of(store)))
+    }
+
+    /// Writes to a receiver of changes.
+    #[must_use]
+    pub fn to(sink: Arc<dyn RecordSink>) -> Self {
+        Self(sink)
     }
 
     pub(crate) fn keys(&self, record: &KeysRecord) {
-        self.0.put(KEYS, encode(record));
+        let write = RecordWrite::put(TOKENS, KEYS.to_owned(), record);
+        self.0.write(write);
     }
 
     pub(crate) fn attempt(&self, attempt: ApplicationAttemptId, record: Option<&KeyRecord>) {
-        let key = format!("{ATTEMPT}{attempt}");
-        match record {
-            Some(record) => self.0.put(&key, encode(record)),
-            None => self.0.remove(&key),
-        }
+        let (space, key) = (TOKENS, format!("{ATTEMPT}{attempt}"));
+        self.0.write(match record {
+            Some(record) => RecordWrite::put(space, key, record),
+            None => RecordWrite::Remove { space, key },
+        });
     }
 }
 
@@ -231,24 +338,32 @@ mod tests {
         {
             let store = StateStore::open(&path).unwrap();
             let writer = StateWriter::new(&store);
-            writer.start(ids::container(1), &start);
-            writer.state(ids::container(1), &state);
-            writer.start(ids::container(2), &start);
-            writer.start(ids::container(3), &start);
-            writer.forget(ids::container(3), Some(EpochMillis(9)));
-            writer.forget(ids::container(4), Some(EpochMillis(9)));
-            writer.forget_uses([ids::container(4)]);
-            writer.application(ids::application(1), Some(&application));
-            writer.application(ids::application(2), Some(&application));
-            writer.application(ids::application(2), None);
+            let used_until = Some(EpochMillis(9));
+            let boxed = || Box::new(start.clone());
+            for order in [
+                StoreOrder::Start(ids::container(1), boxed()),
+                StoreOrder::State(ids::container(1), Box::new(state.clone())),
+                StoreOrder::Start(ids::container(2), boxed()),
+                StoreOrder::Start(ids::container(3), boxed()),
+                StoreOrder::Forget(ids::container(3), used_until),
+                StoreOrder::Forget(ids::container(4), used_until),
+                StoreOrder::ForgetUses(vec![ids::container(4)]),
+                StoreOrder::Application(ids::application(1), Some(Box::new(application.clone()))),
+                StoreOrder::Application(ids::application(2), Some(Box::new(application.clone()))),
+                StoreOrder::Application(ids::application(2), None),
+            ] {
+                writer.write(&order);
+            }
             let keys = KeyWriter::new(&store);
             keys.attempt(ids::attempt(1), Some(&key));
             keys.attempt(ids::attempt(2), Some(&key));
             keys.attempt(ids::attempt(2), None);
             // Of an unknown form, and so left out.
-            writer
-                .containers
-                .put(&format!("{}/start", ids::container(9)), vec![99]);
+            writer.sink.write(RecordWrite::Put {
+                space: CONTAINERS,
+                key: format!("{}/start", ids::container(9)),
+                value: vec![99],
+            });
         }
         let mut store = StateStore::open(&path).unwrap();
         let found = FoundState::take_from(&mut store);

@@ -18,7 +18,8 @@ const GAP_PER_STATUS: Duration = Duration::from_micros(100);
 
 /// Returns the time from one heartbeat to the next, at the earliest. `interval` is the time between
 /// two regular heartbeats, which no gap exceeds.
-pub(super) fn gap_after(statuses: usize, interval: Duration) -> Duration {
+#[must_use]
+pub fn gap_after(statuses: usize, interval: Duration) -> Duration {
     let statuses = u32::try_from(statuses).unwrap_or(u32::MAX);
     GAP_PER_STATUS
         .saturating_mul(statuses)

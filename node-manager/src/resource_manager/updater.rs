@@ -5,6 +5,7 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use node_web::metrics::CallOutcome;
@@ -13,15 +14,15 @@ use wire::failover::{
     CallError, Failed, Failure, Link, Pauses, Plan, Policy, Reaction, Reactions, Step,
 };
 use wire::proto::hadoop_yarn::{
-    NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
+    NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto,
     RegisterNodeManagerResponseProto, UnRegisterNodeManagerRequestProto,
 };
 
 use super::connection::ResourceTracker;
-use super::messages;
 use super::pace;
+use super::session::{Answer, Heartbeat, Intervals, Session};
 use super::version;
-use crate::core::{Core, Delivery, HeartbeatReport};
+use crate::core::{Core, Delivery};
 use crate::error_chain;
 
 pub use self::parts::{Ended, UpdaterConfig, UpdaterError, UpdaterParts};
@@ -48,10 +49,7 @@ pub struct NodeStatusUpdater<T = Link> {
     plan: Plan,
     /// Paces registrations that only lead to the next resync, as with two nodes of one name.
     resyncs: Plan,
-    /// Of the last answered heartbeat; 0 after a registration.
-    response_id: i32,
-    token_sequence_no: i64,
-    interval: Duration,
+    session: Session,
 }
 
 enum Next {
@@ -89,13 +87,16 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             give_up_after: None,
             ..policy
         };
+        let intervals = Intervals {
+            usual: parts.config.heartbeat_interval,
+            max: parts.config.heartbeat_interval_max,
+        };
+        let secrets = Arc::clone(&parts.secrets);
         Self {
             plan: Plan::new(policy, parts.tracker.endpoint_count()),
             resyncs: Plan::new(endless, 1),
-            interval: parts.config.heartbeat_interval,
+            session: Session::new(parts.node.clone(), secrets, intervals),
             parts,
-            response_id: 0,
-            token_sequence_no: 0,
         }
     }
 
@@ -161,8 +162,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                 .await?;
             let containers = report.containers.len();
             let heartbeat = self.parts.handle.run(Core::heartbeat_report).await?;
-            let status = self.status(0, heartbeat);
-            let mut request = messages::registration(&self.parts.node, report, status);
+            let utilization = *self.parts.utilization.borrow();
+            let mut request = self.session.registration(report, heartbeat, utilization);
             self.parts.node_reports.add_to_registration(&mut request);
             let endpoint = self.plan.endpoint();
             match self.parts.tracker.register(endpoint, &request).await {
@@ -187,40 +188,22 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         &mut self,
         mut response: RegisterNodeManagerResponseProto,
     ) -> Result<(), UpdaterError> {
-        if response.node_action() == NodeActionProto::Shutdown {
-            let diagnostics = response.diagnostics_message().to_owned();
-            return Err(UpdaterError::Refused { diagnostics });
-        }
         let minimum = &self.parts.config.minimum_version;
         let found = response.rm_version();
-        if let Some(wanted) = version::missing(minimum, &self.parts.node.version, found) {
+        let missing = version::missing(minimum, &self.parts.node.version, found);
+        if let Some(wanted) = missing
+            && response.node_action() != NodeActionProto::Shutdown
+        {
             let found = found.to_owned();
             return Err(UpdaterError::TooOld { found, wanted });
         }
-        let rm_identifier = response
-            .rm_identifier
-            .ok_or(UpdaterError::Incomplete("rm_identifier"))?;
-        let resource = response
-            .resource
-            .as_ref()
-            .and_then(|resource| records::Resource::try_from(resource).ok());
-        let container_token_key = messages::master_key(response.container_token_master_key.take())
-            .ok_or(UpdaterError::Incomplete("container_token_master_key"))?;
-        let nm_token_key = messages::master_key(response.nm_token_master_key.take())
-            .ok_or(UpdaterError::Incomplete("nm_token_master_key"))?;
-        self.parts
-            .secrets
-            .roll_container_token_key(container_token_key);
-        self.parts.secrets.roll_nm_token_key(nm_token_key);
-        self.parts.secrets.set_rm_identifier(rm_identifier);
-        self.response_id = 0;
+        let registered = self.session.registered(&mut response)?;
         let reports = &mut self.parts.node_reports;
         reports.registered(&response, Instant::now());
-        Ok(self
-            .parts
-            .handle
-            .run(move |core, now| core.registered(rm_identifier, resource, now))
-            .await?)
+        let registered = move |core: &mut Core, now| {
+            core.registered(registered.rm_identifier, registered.resource, now)
+        };
+        Ok(self.parts.handle.run(registered).await?)
     }
 
     /// Prepares another registration: refuses starts, ends containers that are not kept. Pauses
@@ -260,16 +243,14 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             // What it tells must survive this agent. A failure has been logged, and the
             // ResourceManager must hear of the node all the same.
             let _not_stored = self.parts.handle.committed().await;
-            let delivery = if self.plan.is_failing() {
-                Delivery::PerhapsNothing
-            } else {
-                Delivery::Everything {
-                    increased: report.increased.clone(),
-                    log_reports: report.log_reports.1,
-                }
-            };
             let statuses = report.containers.len();
-            let request = self.heartbeat_request(report);
+            let utilization = *self.parts.utilization.borrow();
+            let Heartbeat {
+                mut request,
+                delivery,
+            } = self.session.heartbeat(report, utilization);
+            let reports = &mut self.parts.node_reports;
+            reports.add_to_heartbeat(&mut request, Instant::now());
             let Some(answer) = self.send(&request).await else {
                 return Ok(Next::End(Ended::Stopping));
             };
@@ -289,15 +270,13 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                         Order::Resync => return Ok(Next::Resync { settled }),
                         Order::End(ended) => return Ok(Next::End(ended)),
                     }
-                    self.interval
+                    self.session.interval()
                 }
-                // The same heartbeat goes again, with the same response id: the RM then repeats its
-                // last answer, whose orders it sends only once.
                 Err(error) if error.failure().is_of_active() => {
                     self.plan.refused();
                     self.parts.handle.run(Core::heartbeat_failed).await?;
                     tracing::warn!(error = %error_chain(&error), "the ResourceManager failed a heartbeat");
-                    self.interval
+                    self.session.interval()
                 }
                 Err(error) => {
                     due = Instant::now();
@@ -308,7 +287,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             if is_last {
                 return Ok(Next::End(Ended::Stopping));
             }
-            let earliest = sent + pace::gap_after(statuses, self.interval);
+            let earliest = sent + pace::gap_after(statuses, self.session.interval());
             due = (due + pause).max(earliest);
             let is_answered = !self.plan.is_failing();
             match self.wait(&mut due, earliest, is_answered).await {
@@ -359,62 +338,29 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         response: NodeHeartbeatResponseProto,
         delivery: Delivery,
     ) -> Result<Order, UpdaterError> {
-        let config = &self.parts.config;
-        self.interval = messages::interval(&response)
-            .unwrap_or(config.heartbeat_interval)
-            .min(config.heartbeat_interval_max);
-        match response.node_action() {
-            NodeActionProto::Shutdown => {
-                let diagnostics = response.diagnostics_message().to_owned();
-                tracing::warn!(
-                    diagnostics,
-                    "the ResourceManager orders this node to shut down"
-                );
-                return Ok(Order::End(Ended::ShutdownOrdered { diagnostics }));
-            }
-            NodeActionProto::Resync => {
-                tracing::warn!(
-                    diagnostics = response.diagnostics_message(),
-                    "the ResourceManager asks for a resync"
-                );
-                return Ok(Order::Resync);
-            }
-            NodeActionProto::Normal => {}
-        }
         let reports = &mut self.parts.node_reports;
-        reports.heartbeat_answered(&response, Instant::now());
-        let orders = messages::orders(&response);
-        self.response_id = response.response_id();
-        self.token_sequence_no = response.token_sequence_no.unwrap_or(self.token_sequence_no);
-        if let Some(key) = messages::master_key(response.container_token_master_key) {
-            self.parts.secrets.roll_container_token_key(key);
+        if response.node_action() == NodeActionProto::Normal {
+            reports.heartbeat_answered(&response, Instant::now());
         }
-        if let Some(key) = messages::master_key(response.nm_token_master_key) {
-            self.parts.secrets.roll_nm_token_key(key);
+        let why = response.diagnostics_message().to_owned();
+        match self.session.answered(response) {
+            Answer::GoOn(orders) => {
+                let answered = move |core: &mut Core, now| {
+                    core.heartbeat_answered(&delivery, *orders, now);
+                };
+                self.parts.handle.run(answered).await?;
+                Ok(Order::GoOn)
+            }
+            Answer::Resync => {
+                tracing::warn!(diagnostics = why, "the ResourceManager asks for a resync");
+                Ok(Order::Resync)
+            }
+            Answer::Shutdown { diagnostics } => {
+                let what = "the ResourceManager orders this node to shut down";
+                tracing::warn!(diagnostics, "{what}");
+                Ok(Order::End(Ended::ShutdownOrdered { diagnostics }))
+            }
         }
-        self.parts
-            .handle
-            .run(move |core, now| core.heartbeat_answered(&delivery, orders, now))
-            .await?;
-        Ok(Order::GoOn)
-    }
-
-    fn heartbeat_request(&mut self, mut report: HeartbeatReport) -> NodeHeartbeatRequestProto {
-        let log_reports = std::mem::take(&mut report.log_reports.0);
-        let status = self.status(self.response_id, report);
-        let keys = self.parts.secrets.current_keys();
-        let mut request = NodeHeartbeatRequestProto {
-            log_aggregation_reports_for_apps: log_reports,
-            ..messages::heartbeat(status, keys, self.token_sequence_no)
-        };
-        let reports = &mut self.parts.node_reports;
-        reports.add_to_heartbeat(&mut request, Instant::now());
-        request
-    }
-
-    fn status(&self, response_id: i32, report: HeartbeatReport) -> NodeStatusProto {
-        let utilization = *self.parts.utilization.borrow();
-        messages::node_status(&self.parts.node, response_id, report, utilization)
     }
 
     /// Notes a failure; returns the pause before the next try.

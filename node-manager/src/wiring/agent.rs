@@ -9,6 +9,7 @@ use amrm_proxy::node_updates::NodeUpdateTask;
 use hadoop_fs::FileSystems;
 use node_web::metrics::Metrics;
 use sched::ContainerScheduler;
+use service::{Manager, Message, Vitals};
 use time::UtcOffset;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -20,6 +21,7 @@ use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
 use super::proxy;
 use super::recovery::Recovery;
+use super::service_manager::{self, Supervision};
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices};
 use crate::clock::Clock;
@@ -57,6 +59,8 @@ pub(super) struct Agent {
     /// Ends the updater's loop.
     updater_stop: CancellationToken,
     threads: Threads,
+    manager: Manager,
+    supervision: Supervision,
     /// How long containers get to end when the agent stops.
     stop_patience: Duration,
     /// Containers go on when the agent is told to stop, and the node is not unregistered
@@ -82,7 +86,7 @@ impl Agent {
         let mut recovery = Recovery::open(&config.recovery)?;
         let (environment, kept) = (&process.environment, recovery.as_mut());
         let (shared, update_task) = make_shared(&config, environment, handle, kept);
-        let mut ports = Ports::listen(&config, process.utc_offset, &shared).await?;
+        let mut ports = Ports::listen(&config, &process, &shared).await?;
         let folders = Folders::start(&config, shared.clock, recovery.as_ref())?;
         let (providers, node_reports) = parts::start_providers(&config, &process)?;
         let services = std::mem::take(&mut ports.services);
@@ -102,6 +106,8 @@ impl Agent {
         let (logs, deletion) = (performer.logs.clone(), folders.deletion.clone());
         let machine = node_identity::machine().await?;
         let launcher_broken = performer.launcher.broken();
+        let supervision =
+            Supervision::start(&shared.vitals, &process.manager, &performer.launcher)?;
         let restored = recovery.map(|recovery| recovery.into_core_state(&folders.dirs));
         let folders = (folders.dirs, folders.checks, folders.deletion);
         let (health, first_verdicts) =
@@ -114,11 +120,9 @@ impl Agent {
             parts::make_updater(&config, node, &shared, utilization, node_reports);
         let address = ports.address.clone();
         let tasks_stop = CancellationToken::new();
-        let mut tasks = ports.serve(&tasks_stop);
-        if let Some(update_task) = update_task {
-            tasks.spawn(proxy::update_nodes(update_task, tasks_stop.clone()));
-        }
+        let mut tasks = ports.serve(&tasks_stop, update_task);
         tasks.spawn(parts::watch_launcher(launcher_broken, tasks_stop.clone()));
+        service_manager::start_tasks(&mut tasks, &shared, &process.manager, &tasks_stop);
         let cleaner = parts::clean_cache(localizer, config.localizer, tasks_stop.clone());
         tasks.spawn(cleaner);
         Ok(Self {
@@ -139,6 +143,8 @@ impl Agent {
                 logs,
                 providers,
             },
+            manager: process.manager,
+            supervision,
             stop_patience: slices::stop_patience(&config),
             leaves_containers: config.recovery.enabled && config.recovery.supervised,
             records: shared.outliving.map(|outliving| outliving.writer),
@@ -152,6 +158,9 @@ impl Agent {
         tell_registered: oneshot::Sender<()>,
     ) -> Result<(), AgentError> {
         let mut was_registered = false;
+        // The ports take calls. The ResourceManager may be away for long, which is no reason for a
+        // service manager to end the agent.
+        self.manager.notify(Message::Ready);
         let ended = {
             let Self {
                 updater,
@@ -162,6 +171,7 @@ impl Agent {
                 updater_stop,
                 stop_patience,
                 leaves_containers,
+                manager,
                 ..
             } = &mut self;
             let first_verdicts = std::mem::take(first_verdicts);
@@ -180,6 +190,7 @@ impl Agent {
                 Some(_) = core.join_next() => First::TaskEnded("the core task"),
                 () = stop.cancelled() => First::Stop,
             };
+            manager.notify(Message::Stopping);
             // Heartbeats go on while containers end, so that the ResourceManager is
             // notified of each.
             let leaves_containers = *leaves_containers && matches!(first, First::Stop);
@@ -246,6 +257,7 @@ impl Agent {
             }
         })
         .await;
+        self.supervision.stop();
         tracing::info!("stopped");
     }
 }
@@ -298,6 +310,7 @@ fn make_shared(
         clock,
         handle: handle.with_proxy(proxy.clone()).with_commits(commits),
         outliving,
+        vitals: Vitals::default(),
         heartbeat_now: Arc::default(),
         proxy,
         secrets,

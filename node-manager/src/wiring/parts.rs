@@ -2,6 +2,7 @@
 //! cleaner of the cache.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use records::ExecutionType;
 use records::PerExecutionType;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use users::Users;
 use wire::failover::Link;
 
 use super::health::HealthThreads;
@@ -25,7 +27,7 @@ use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices, starting};
 use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::clock::Clock;
-use crate::config::{Config, LogAggregationConfig, keys};
+use crate::config::{Config, ContainerExecutor, LogAggregationConfig, keys};
 use crate::node_identity;
 use crate::node_labels::{NodeReports, Providers, Reread};
 use crate::performer::Performer;
@@ -198,6 +200,21 @@ pub(super) async fn clean_cache(
     }
 }
 
+/// Makes the accounts that containers run as; `None`: they run as this process's user.
+fn make_users(config: &Config) -> Result<Option<Arc<Users>>, AgentError> {
+    let ContainerExecutor::Users(config) = &config.launch.executor else {
+        return Ok(None);
+    };
+    let cannot = |why: &dyn Display| AgentError::CannotRunAsUsers(why.to_string());
+    if let Some(obstacle) = users::obstacles().first() {
+        return Err(cannot(obstacle));
+    }
+    let users = Users::new(config.rules.clone(), config.group.as_deref());
+    let users = users.map_err(|unknown| cannot(&unknown))?;
+    users::seal_this_process().map_err(starting("to keep users from tracing the agent"))?;
+    Ok(Some(Arc::new(users)))
+}
+
 /// The node's folders, checked once, and the threads that delete.
 pub(super) struct Folders {
     pub(super) dirs: NodeDirs,
@@ -218,11 +235,12 @@ impl Folders {
             Some(recovery) => NodeDirs::start_again(&config.dirs, disks, now, recovery.needed()),
         };
         let started = started.map_err(AgentError::Dirs)?;
+        let dirs = started.dirs.for_users(make_users(config)?);
         let deletion = localize::DeletionService::start(&config.deletion)
             .map_err(starting("the deletion threads"))?;
         deletion.delete(started.leftovers);
         Ok(Self {
-            dirs: started.dirs,
+            dirs,
             checks: started.checks,
             deletion,
         })
@@ -273,7 +291,7 @@ pub(super) fn make_performer(
         outlives: shared
             .outliving
             .as_ref()
-            .map(|outliving| outliving.exits.clone()),
+            .map(|outliving| outliving.launches.clone()),
         ..slices::launch(config, address, environment)
     };
     let launcher = Launcher::start(

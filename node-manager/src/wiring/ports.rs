@@ -3,18 +3,20 @@
 
 use std::sync::Arc;
 
+use amrm_proxy::node_updates::NodeUpdateTask;
 use container_runtime::open_files;
-use node_web::admin::AdminServer;
+use node_web::admin::{AdminError, AdminOptions, AdminServer};
+use node_web::metrics::Port;
 use records::NodeId;
-use time::UtcOffset;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::protocol::container_management::ContainerManagementService;
 use wire::server::{RpcServer, ServerAuth};
 
-use super::proxy::ProxyPort;
+use super::proxy::{self, ProxyPort};
+use super::service_manager::{self, Sockets};
 use super::shared::{NodeAddress, Shared};
-use super::{AgentError, slices, starting};
+use super::{AgentError, Process, slices, starting};
 use crate::aux_services::ListeningServices;
 use crate::config::Config;
 use crate::container_manager::{ContainerManager, server_limits};
@@ -26,6 +28,8 @@ use crate::node_identity;
 pub(super) struct Ports {
     rpc: RpcServer,
     web: AdminServer<Handle>,
+    /// The admin socket with the node that it asks; `None`: there is none.
+    operators: Option<(node_admin::AdminServer, Handle)>,
     proxy: Option<ProxyPort>,
     pub(super) services: ListeningServices,
     pub(super) address: NodeAddress,
@@ -34,13 +38,18 @@ pub(super) struct Ports {
 impl Ports {
     pub(super) async fn listen(
         config: &Config,
-        utc_offset: UtcOffset,
+        process: &Process,
         shared: &Shared,
     ) -> Result<Self, AgentError> {
+        let sockets = &Sockets(&process.manager);
         let limit = open_files::limit().map_err(starting("the ports: limit of open files"))?;
         let descriptors = Descriptors::divide(limit);
         tracing::info!("{descriptors}");
-        let services = ListeningServices::listen(&config.aux_services, descriptors.shuffle)?;
+        let services = ListeningServices::listen(
+            &config.aux_services,
+            descriptors.shuffle,
+            sockets.manager(),
+        )?;
         let manager = ContainerManager::new(
             shared.handle.clone(),
             Arc::clone(&shared.secrets),
@@ -50,31 +59,34 @@ impl Ports {
             services.metadata(),
         );
         let secrets = Arc::clone(&shared.secrets);
-        let (rpc, address) = RpcServer::builder(ServerAuth::Token(secrets))
+        let rpc = RpcServer::builder(ServerAuth::Token(secrets))
             .service(ContainerManagementService::new(Arc::new(manager)))
-            .limits(server_limits().within_descriptors(descriptors.container_management))
-            .bind(node_identity::resolve(&config.addresses.node_bind()).await?)
+            .refusals(shared.metrics.refusals(Port::ContainerManagement))
+            .limits(server_limits().within_descriptors(descriptors.container_management));
+        let address = node_identity::resolve(&config.addresses.node_bind()).await?;
+        let (rpc, address) = sockets
+            .rpc("container-management", rpc, address)
             .await
             .map_err(starting(
                 "the container management port (yarn.nodemanager.address)",
             ))?;
-        let web = AdminServer::bind(
-            node_identity::resolve(&config.addresses.web_bind()).await?,
-            Arc::new(shared.handle.clone()),
-            Arc::clone(&shared.metrics),
-            slices::admin(config, utc_offset, &descriptors),
-        )
-        .await
-        .map_err(AgentError::Web)?;
+        let stuck = service_manager::stuck_parts(&shared.vitals);
+        let options = slices::admin(config, process.utc_offset, &descriptors, stuck);
+        let web = listen_web(config, shared, sockets, options).await?;
+        let operators = listen_to_operators(config)?;
         let proxy = match &shared.proxy {
-            Some(proxy) => Some(ProxyPort::listen(config, proxy, &descriptors).await?),
+            Some(proxy) => {
+                let metrics = &shared.metrics;
+                Some(ProxyPort::listen(config, proxy, metrics, &descriptors, sockets).await?)
+            }
             None => None,
         };
-        let host = node_identity::node_host(&config.addresses.node)?;
+        let host = node_identity::node_host(&config.addresses.node).await?;
         let node_id = NodeId {
             host,
             port: address.port(),
         };
+        process.manager.drop_rest();
         // Before any peer is served: tokens are checked against it.
         shared.secrets.set_node_id(node_id.clone());
         let http_port = web.local_address().port();
@@ -82,14 +94,20 @@ impl Ports {
         Ok(Self {
             rpc,
             web,
+            operators: operators.map(|server| (server, shared.handle.clone())),
             proxy,
             services,
             address: NodeAddress { node_id, http_port },
         })
     }
 
-    /// Serves all but the auxiliary services, which have threads of their own.
-    pub(super) fn serve(self, stop: &CancellationToken) -> JoinSet<&'static str> {
+    /// Serves all but the auxiliary services, which have threads of their own. With the ports runs
+    /// the task of the AMRMProxy that updates nodes.
+    pub(super) fn serve(
+        self,
+        stop: &CancellationToken,
+        update_task: Option<NodeUpdateTask>,
+    ) -> JoinSet<&'static str> {
         let mut servers = JoinSet::new();
         let (rpc_stop, web_stop) = (stop.clone(), stop.clone());
         servers.spawn(async move {
@@ -100,9 +118,61 @@ impl Ports {
             self.web.serve(web_stop).await;
             "the web server"
         });
+        if let Some((server, node)) = self.operators {
+            let stop = stop.clone();
+            servers.spawn(async move {
+                server.serve(node, stop).await;
+                "the admin socket"
+            });
+        }
         if let Some(proxy) = self.proxy {
             proxy.serve(stop, &mut servers);
         }
+        if let Some(update_task) = update_task {
+            servers.spawn(proxy::update_nodes(update_task, stop.clone()));
+        }
         servers
     }
+}
+
+/// Listens on the admin socket. The default path may not be possible, for example without the right
+/// to make folders in `/run`: the agent then runs without it.
+fn listen_to_operators(config: &Config) -> Result<Option<node_admin::AdminServer>, AgentError> {
+    let Some(path) = &config.admin.socket else {
+        return Ok(None);
+    };
+    match node_admin::AdminServer::bind(path, slices::admin_rules(config)) {
+        Ok(server) => {
+            tracing::info!(socket = %server.path().display(), "operators are answered");
+            Ok(Some(server))
+        }
+        Err(error) if config.admin.is_required => Err(AgentError::Admin(error)),
+        Err(error) => {
+            tracing::warn!(
+                error = records::error_chain(&error),
+                "nm-agent status and its like will not reach this agent: \
+                 set yarn.nodemanager.agent.admin.socket to a path that it can use"
+            );
+            Ok(None)
+        }
+    }
+}
+
+/// Listens for web clients, on the socket of an earlier agent if one was kept.
+async fn listen_web(
+    config: &Config,
+    shared: &Shared,
+    sockets: &Sockets<'_>,
+    options: AdminOptions,
+) -> Result<AdminServer<Handle>, AgentError> {
+    let address = node_identity::resolve(&config.addresses.web_bind()).await?;
+    let (source, metrics) = (Arc::new(shared.handle.clone()), Arc::clone(&shared.metrics));
+    let web = match sockets.take("web", address) {
+        Some(kept) => AdminServer::listening(kept, source, metrics, options)
+            .map_err(|source| AdminError::Bind { address, source }),
+        None => AdminServer::bind(address, source, metrics, options).await,
+    };
+    let web = web.map_err(AgentError::Web)?;
+    sockets.keep("web", &web);
+    Ok(web)
 }

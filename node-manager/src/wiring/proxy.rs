@@ -6,12 +6,13 @@ use amrm_proxy::config::FileAccess;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use amrm_proxy::store::{self, NoStore, Store, StoredState};
 use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
-use node_web::metrics::{Metrics, ProxyReading};
+use node_web::metrics::{Metrics, Port, ProxyReading};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::server::{RpcServer, ServerAuth};
 
 use super::recovery::Recovery;
+use super::service_manager::Sockets;
 use super::{AgentError, starting};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -64,14 +65,14 @@ pub(super) fn make(
 /// The proxy's part of the node's state store, and the records found in it.
 type OpenStore = (Arc<dyn Store>, StoredState);
 
-/// Takes the proxy's records. Keys are taken over; pipelines are not yet.
+/// Takes the proxy's records: keys, and the pipelines of applications that go on here. Those of
+/// others would never end.
 fn take_records(recovery: &mut Recovery) -> OpenStore {
     let (space, found) = recovery.take_space(store::KEY_SPACE);
     let mut found = StoredState::from_contents(found);
-    if !found.attempts.is_empty() {
-        found.attempts.clear();
-        store::remove_attempts(&space);
-    }
+    found.retain(&space, |attempt| {
+        recovery.has_application(attempt.application_id)
+    });
     (Arc::new(space), found)
 }
 
@@ -91,17 +92,23 @@ impl ProxyPort {
     pub(super) async fn listen(
         config: &Config,
         proxy: &Arc<AmrmProxy>,
+        metrics: &Metrics,
         descriptors: &Descriptors,
+        sockets: &Sockets<'_>,
     ) -> Result<Self, AgentError> {
         let address = config.addresses.proxy_bind(&config.amrm_proxy.address);
-        let (server, address) = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
+        let server = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
             .service(AmrmProxyService::new(Arc::clone(proxy)))
-            .limits(amrm_proxy::server_limits().within_descriptors(descriptors.amrm_proxy))
-            .bind(node_identity::resolve(&address).await?)
-            .await
-            .map_err(starting(
-                "the AMRMProxy's port (yarn.nodemanager.amrmproxy.address)",
-            ))?;
+            .refusals(metrics.refusals(Port::AmrmProxy))
+            .limits(amrm_proxy::server_limits().within_descriptors(descriptors.amrm_proxy));
+        let address = node_identity::resolve(&address).await?;
+        let (server, address) =
+            sockets
+                .rpc("amrm-proxy", server, address)
+                .await
+                .map_err(starting(
+                    "the AMRMProxy's port (yarn.nodemanager.amrmproxy.address)",
+                ))?;
         tracing::info!(%address, "the AMRMProxy listens");
         Ok(Self {
             server,

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use container_runtime::launch::SharedExits;
-use keeper::{ExitRecords, ProcessIdentity};
+use container_runtime::launch::{Outlives, SharedExits};
+use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
 use localize::{Needed, NodeDirs, UserName};
-use records::ContainerId;
+use records::{ApplicationId, ContainerId};
 use state_store::{Contents, KeySpace, StateStore};
 
 use super::AgentError;
 use crate::clock::wall_now;
 use crate::config::RecoveryConfig;
 use crate::core::RestoredState;
-use crate::recovery::{Decided, FoundState, KeyWriter, Recovered, StateWriter, decide};
+use crate::recovery::{
+    ApplicationStage, Decided, FoundState, KeyWriter, Recovered, StateWriter, decide,
+};
 use crate::secrets::NodeSecrets;
 
 /// The file in `yarn.nodemanager.recovery.dir`.
@@ -25,6 +28,7 @@ pub(super) struct Recovery {
     /// Means that the parts of the agent hold.
     pub(super) outliving: Outliving,
     decided: Decided,
+    noted: Vec<FoundStart>,
     found: FoundState,
 }
 
@@ -33,9 +37,9 @@ pub(super) struct Recovery {
 pub(super) struct Outliving {
     /// Writer of the core's records.
     pub(super) writer: StateWriter,
-    /// Records of the keepers of earlier agents.
-    pub(super) exits: SharedExits,
-    /// Containers of earlier agents that go on.
+    /// Records of the launcher.
+    pub(super) launches: Outlives,
+    /// Containers of earlier agents that go on, as texts name them.
     pub(super) kept: BTreeSet<ContainerId>,
 }
 
@@ -57,22 +61,30 @@ impl Recovery {
                 "the node's state is damaged and set aside; its containers end"
             );
         }
+        // Before the keepers' records, in which each of its processes is then.
+        let (starts, noted) = StartSlots::open(&config.dir).map_err(AgentError::Starts)?;
         let mut exits = ExitRecords::read(&config.dir).map_err(super::starting(
             "the recovery (reading the exit statuses in yarn.nodemanager.recovery.dir)",
         ))?;
         let mut found = FoundState::take_from(&mut store);
-        let decided = decide(std::mem::take(&mut found.containers), exits.left());
-        exits.delete_finished();
+        let decided = decide(std::mem::take(&mut found.containers), &noted, exits.left());
+        let needed = decided.containers.iter();
+        exits.delete_finished(&needed.filter_map(|container| container.process).collect());
         let kept = decided.containers.iter();
-        let kept = kept.map(|recovered| recovered.spec.id).collect();
+        let kept = kept.map(|recovered| recovered.spec.id.as_named());
+        let kept = kept.collect();
         Ok(Some(Self {
             outliving: Outliving {
                 writer: StateWriter::new(&store),
-                exits: SharedExits::new(exits),
+                launches: Outlives {
+                    exits: SharedExits::new(exits),
+                    starts: Arc::new(starts),
+                },
                 kept,
             },
             store,
             decided,
+            noted,
             found,
         }))
     }
@@ -81,6 +93,12 @@ impl Recovery {
     pub(super) fn take_space(&mut self, name: &'static str) -> (KeySpace, Contents) {
         let found = self.store.take_found(name);
         (self.store.key_space(name), found)
+    }
+
+    /// Returns whether containers of an application may still run here.
+    pub(super) fn has_application(&self, id: ApplicationId) -> bool {
+        let application = self.found.applications.get(&id);
+        application.is_some_and(|application| application.stage() != ApplicationStage::Finished)
     }
 
     /// Returns what must stay in the local and log directories.
@@ -105,8 +123,20 @@ impl Recovery {
 
     /// Ends processes of containers that no record names, and returns what the core begins with.
     pub(super) fn into_core_state(self, dirs: &NodeDirs) -> RestoredState {
-        let Self { decided, found, .. } = self;
+        let Self {
+            decided,
+            found,
+            noted,
+            outliving,
+            ..
+        } = self;
         end_strangers(&decided.strangers);
+        let goes_on = decided.containers.iter();
+        let goes_on = goes_on.filter(|recovered| recovered.process.is_some());
+        let goes_on: BTreeSet<String> = goes_on.map(|goes| goes.spec.id.to_string()).collect();
+        for start in noted.iter().filter(|start| !goes_on.contains(&start.name)) {
+            outliving.launches.starts.forget(&start.name);
+        }
         let running = decided.containers.iter();
         let running = running.filter(|recovered| recovered.process.is_some());
         tracing::info!(

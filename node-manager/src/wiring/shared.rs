@@ -6,6 +6,7 @@ use amrm_proxy::AmrmProxy;
 use amrm_proxy::config::FileAccess;
 use node_web::metrics::Metrics;
 use records::NodeId;
+use service::Vitals;
 use tokio::sync::Notify;
 
 use super::recovery::Outliving;
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     /// File systems of resources, logs and role histories, and the user in whose name they are
     /// used.
     pub(super) files: FileAccess,
+    /// Record of the parts that make progress.
+    pub(super) vitals: Vitals,
     /// `None`: containers end with the agent.
     pub(super) outliving: Option<Outliving>,
 }

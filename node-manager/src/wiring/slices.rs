@@ -12,9 +12,10 @@ use localize::NodeDirs;
 use log_aggregation::destination::{Destination, LocalDestination, UriDestination};
 use log_aggregation::upload::Uploader;
 use log_aggregation::{ServiceConfig, remote};
+use node_admin::access::AdminRules;
 use node_web::access::{AccessList, AccessRules};
-use node_web::admin::AdminOptions;
-use node_web::snapshot::{About, DirNumbers, MemoryChecks, NodeHealth, Versions};
+use node_web::admin::{AdminOptions, StuckParts};
+use node_web::snapshot::{About, MemoryChecks, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 use wire::client::{ClientAuth, ClientOptions};
@@ -25,7 +26,7 @@ use super::shared::NodeAddress;
 use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
-use crate::config::{Capacity, Config, Hardware, LogAggregationConfig};
+use crate::config::{Capacity, Config, ContainerExecutor, Hardware, LogAggregationConfig};
 use crate::core::{CoreConfig, LogAggregation};
 use crate::descriptors::Descriptors;
 use crate::node_identity::{self, Machine};
@@ -95,6 +96,7 @@ pub(super) fn admin(
     config: &Config,
     utc_offset: UtcOffset,
     descriptors: &Descriptors,
+    stuck: StuckParts,
 ) -> AdminOptions {
     let defaults = AdminOptions::default();
     let mut limits = defaults.limits;
@@ -109,6 +111,16 @@ pub(super) fn admin(
         hosts: config.web.hosts.clone(),
         access: Arc::new(access(config)),
         properties: config.web.shown.as_slice().into(),
+        stuck,
+    }
+}
+
+/// Returns who may ask what through the admin socket.
+pub(super) fn admin_rules(config: &Config) -> AdminRules {
+    AdminRules {
+        own_uid: nix::unistd::geteuid().as_raw(),
+        group: config.admin.group.clone(),
+        administrators: AccessList::new(config.web.admin_acl.as_str()),
     }
 }
 
@@ -199,6 +211,7 @@ pub(super) fn launch(
         stderr_pattern: launch.stderr_pattern.clone(),
         stderr_tail_bytes: launch.stderr_tail_bytes,
         one_bash: launch.one_bash,
+        other_users: matches!(launch.executor, ContainerExecutor::Users(_)),
         agent_environment: environment,
         ..LaunchConfig::new(address.node_id.clone(), address.http_port)
     }
@@ -280,32 +293,28 @@ pub(super) fn stop_patience(config: &Config) -> Duration {
 /// Returns the facts about the node that pages show and that do not change while it runs; the core
 /// fills in the rest.
 fn about(config: &Config, address: &NodeAddress, clock: Clock) -> Arc<About> {
-    let now = clock.now().wall;
     let own = concat!("nm-agent ", env!("CARGO_PKG_VERSION"));
+    let memory_checks = MemoryChecks {
+        pmem: config.monitor.pmem_check_enabled,
+        vmem: config.monitor.vmem_check_enabled,
+        vmem_pmem_ratio: config.monitor.vmem_pmem_ratio,
+    };
+    let versions = Versions {
+        node_manager: HADOOP_VERSION.to_owned(),
+        node_manager_build: format!("{HADOOP_VERSION} ({own})"),
+        hadoop: HADOOP_VERSION.to_owned(),
+        hadoop_build: format!("{HADOOP_VERSION} ({own})"),
+        built_on: HADOOP_BUILT_ON,
+    };
+    // The first check of the directories fills in what is known of them.
+    let at_start = About::at_start(
+        address.node_id.clone(),
+        address.http_port,
+        clock.now().wall,
+        memory_checks,
+    );
     Arc::new(About {
-        node_id: address.node_id.clone(),
-        http_port: address.http_port,
-        versions: Versions {
-            node_manager: HADOOP_VERSION.to_owned(),
-            node_manager_build: format!("{HADOOP_VERSION} ({own})"),
-            hadoop: HADOOP_VERSION.to_owned(),
-            hadoop_build: format!("{HADOOP_VERSION} ({own})"),
-            built_on: HADOOP_BUILT_ON,
-        },
-        started_at: now,
-        health: NodeHealth {
-            healthy: true,
-            report: String::new(),
-            updated_at: now,
-        },
-        memory_checks: MemoryChecks {
-            pmem: config.monitor.pmem_check_enabled,
-            vmem: config.monitor.vmem_check_enabled,
-            vmem_pmem_ratio: config.monitor.vmem_pmem_ratio,
-        },
-        // The first check of the directories fills in the rest.
-        local_dirs: DirNumbers::default(),
-        log_dirs: DirNumbers::default(),
-        log_roots: Vec::new(),
+        versions,
+        ..at_start
     })
 }

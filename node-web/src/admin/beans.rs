@@ -54,17 +54,25 @@ pub(super) fn jmx(beans: &[Bean], target: &Target) -> Answer {
         return document(StatusCode::OK, &json!({"beans": found}));
     };
     let Some((name, attribute)) = wanted.split_once("::") else {
-        return refusal(StatusCode::BAD_REQUEST, "query format is not as expected.");
+        let why = json!({"result": "ERROR", "message": "query format is not as expected."});
+        return document(StatusCode::BAD_REQUEST, &why);
     };
     match beans.iter().find(|bean| bean.name == name) {
         Some(bean) if bean.has(attribute) => {
             let found = [bean.document(Some(attribute))];
             document(StatusCode::OK, &json!({"beans": found}))
         }
-        Some(_) | None => {
+        Some(bean) => {
             let why = format!("No attribute with name {attribute} was found.");
-            refusal(StatusCode::NOT_FOUND, &why)
+            let found = json!({
+                "name": bean.name,
+                "modelerType": bean.modeler_type,
+                "result": "ERROR",
+                "message": why,
+            });
+            document(StatusCode::NOT_FOUND, &json!({"beans": [found]}))
         }
+        None => document(StatusCode::OK, &json!({"beans": []})),
     }
 }
 
@@ -78,10 +86,6 @@ fn matches(pattern: &str, name: &str) -> bool {
             name.starts_with(begin) && name.ends_with(end)
         }
     }
-}
-
-fn refusal(status: StatusCode, why: &str) -> Answer {
-    document(status, &json!({"result": "ERROR", "message": why}))
 }
 
 fn document(status: StatusCode, document: &Value) -> Answer {

@@ -1,7 +1,7 @@
 //! `/conf`: the configuration that the node runs with (Hadoop: `ConfServlet`). Pure.
 
 use hyper::StatusCode;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::answer::{Answer, JSON, answer, text};
@@ -12,20 +12,29 @@ use super::xml;
 /// Type that `ConfServlet` gives its XML.
 const TEXT_XML: &str = "text/xml; charset=utf-8";
 
-/// A property with the value in force, made for display: secrets are hidden already.
+/// A property with the value in force, made for display: without secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShownProperty {
     /// Name.
     #[serde(rename = "key")]
     pub name: String,
-    /// Value with its references expanded, or a text in place of a secret.
-    pub value: String,
+    /// Value with its references expanded; `None`: a secret.
+    #[serde(serialize_with = "value_or_mask")]
+    pub value: Option<String>,
     /// Whether no later file can change it.
     #[serde(rename = "isFinal")]
     pub is_final: bool,
     /// Name of the file that sets it.
     #[serde(rename = "resource")]
     pub source: String,
+}
+
+/// Texts in place of a secret, in JSON and in XML (Hadoop: `ConfigRedactor`).
+const MASK_JSON: &str = "<redacted>";
+const MASK_XML: &str = "******";
+
+fn value_or_mask<S: Serializer>(value: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(value.as_deref().unwrap_or(MASK_JSON))
 }
 
 /// Answers `/conf?name=NAME`, without a name with all properties: as JSON for a client whose
@@ -54,11 +63,10 @@ fn xml_document(properties: &[ShownProperty]) -> Answer {
     let mut out = format!("{}<configuration>\n", xml::DECLARATION);
     for property in properties {
         out.push_str("<property>");
-        let is_final = property.is_final.to_string();
         for (name, value) in [
-            ("name", &property.name),
-            ("value", &property.value),
-            ("final", &is_final),
+            ("name", property.name.as_str()),
+            ("value", property.value.as_deref().unwrap_or(MASK_XML)),
+            ("final", if property.is_final { "true" } else { "false" }),
             ("source", &property.source),
         ] {
             xml::text_element(name, value, &mut out);

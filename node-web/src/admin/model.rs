@@ -1,7 +1,7 @@
 //! The REST answers as values: field names, order and types are Hadoop's (`webapp.dao` of the
 //! NodeManager). Pure.
 
-use records::EpochMillis;
+use records::{ContainerId, EpochMillis};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use time::format_description::BorrowedFormatItem;
@@ -11,7 +11,9 @@ use time::{OffsetDateTime, UtcOffset};
 use super::html;
 use super::logs::LogFile;
 use super::viewer::Viewer;
-use crate::snapshot::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
+use crate::snapshot::{
+    AggregatedFile, AggregatedLogs, ApplicationSnapshot, ContainerSnapshot, NodeSnapshot,
+};
 
 /// Java's `EEE MMM dd HH:mm:ss Z yyyy`.
 const JAVA_DATE: &[BorrowedFormatItem<'_>] = format_description!(
@@ -202,7 +204,57 @@ struct ContainerLogInfo {
     last_modified_time: String,
 }
 
+/// Documents of one container's logs: on the node, and in each remote file.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum AllLogs {
+    /// Without a list around it, as Hadoop writes a list of one.
+    Local(ContainerLogsInfo),
+    All(Vec<ContainerLogsInfo>),
+}
+
+impl AllLogs {
+    /// Adds to a container's local files those that the node has uploaded.
+    pub(super) fn of(
+        node: &NodeSnapshot,
+        id: &ContainerId,
+        files: Vec<LogFile>,
+        offset: UtcOffset,
+    ) -> Self {
+        let local = ContainerLogsInfo::local(node, id.to_string(), files, offset);
+        let application = node.application(&id.application_id());
+        let uploads = application.map_or(&[][..], |application| &application.aggregated);
+        let aggregated: Vec<_> = uploads
+            .iter()
+            .map(|uploaded| ContainerLogsInfo::aggregated(uploaded, id, offset))
+            .filter(|info| !info.container_log_info.is_empty())
+            .collect();
+        if aggregated.is_empty() {
+            return Self::Local(local);
+        }
+        let all = std::iter::once(local).chain(aggregated);
+        Self::All(all.collect())
+    }
+}
+
 impl ContainerLogsInfo {
+    /// The container's files in one remote file (Hadoop: `ContainerLogMeta`, whose node is the name
+    /// of the remote file, and whose times are that file's).
+    fn aggregated(uploaded: &AggregatedLogs, id: &ContainerId, offset: UtcOffset) -> Self {
+        let files = uploaded.files.iter().filter(|file| file.container == *id);
+        let info = |file: &AggregatedFile| ContainerLogInfo {
+            file_name: file.name.clone(),
+            file_size: file.length.to_string(),
+            last_modified_time: java_date_of(uploaded.uploaded_at, offset),
+        };
+        Self {
+            container_log_info: files.map(info).collect(),
+            log_aggregation_type: "AGGREGATED",
+            container_id: id.to_string(),
+            node_id: uploaded.name.clone(),
+        }
+    }
+
     pub(super) fn local(
         node: &NodeSnapshot,
         container_id: String,

@@ -15,7 +15,7 @@ use super::answer::{Answer, JSON, OCTETS, TEXT, XML, answer, redirect, text};
 use super::body::{Body, Escape};
 use super::logs::LogName;
 use super::lookup::{NoLogs, list_all};
-use super::model::{AppInfo, ContainerInfo, ContainerLogsInfo, Items, NodeInfo, Under, java_date};
+use super::model::{AllLogs, AppInfo, ContainerInfo, Items, NodeInfo, Under, java_date};
 use super::target::BadTarget;
 use super::{range, redirect as links, xml};
 use crate::snapshot::ApplicationState;
@@ -229,8 +229,13 @@ async fn logs_info(visit: &Visit, text: &str) -> Result<Answer, RestError> {
         (Err(no_logs), None) => return Err(no_logs.into()),
     };
     let offset = visit.options.utc_offset;
-    let info = ContainerLogsInfo::local(&visit.node, id.to_string(), files, offset);
-    document(visit, &Under("containerLogsInfo", info))
+    let all = AllLogs::of(&visit.node, &id, files, offset);
+    if visit.xml && matches!(all, AllLogs::All(_)) {
+        // A document has one root.
+        let list = Under("containerLogsInfoes", Under("containerLogsInfo", all));
+        return document(visit, &list);
+    }
+    document(visit, &Under("containerLogsInfo", all))
 }
 
 /// `/containers/{id}/logs/{file}?size=&format=`: text, errors too, as Hadoop has it.

@@ -2,19 +2,21 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http_server::{HttpServer, Service};
-use hyper::Request;
+use hyper::{Request, StatusCode};
+use refusals::Reason;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Answer;
 use super::body::Body;
 use super::{AdminOptions, Site};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Port};
 use crate::source::NodeSource;
 
 /// Reason for which there is no web server.
@@ -51,8 +53,32 @@ impl<S: NodeSource> AdminServer<S> {
     ) -> Result<Self, AdminError> {
         let server = HttpServer::bind(address, options.limits).await;
         let server = server.map_err(|source| AdminError::Bind { address, source })?;
+        Ok(Self::with(server, source, metrics, options))
+    }
+
+    /// Takes a socket that listens already and does not block.
+    ///
+    /// # Errors
+    /// When it is no such socket.
+    pub fn listening(
+        listener: std::net::TcpListener,
+        source: Arc<S>,
+        metrics: Arc<Metrics>,
+        options: AdminOptions,
+    ) -> io::Result<Self> {
+        let server = HttpServer::listening(listener, options.limits)?;
+        Ok(Self::with(server, source, metrics, options))
+    }
+
+    fn with(
+        server: HttpServer,
+        source: Arc<S>,
+        metrics: Arc<Metrics>,
+        options: AdminOptions,
+    ) -> Self {
+        let server = server.with_refusals(metrics.refusals(Port::Web));
         let site = Site::new(source, metrics, options);
-        Ok(Self { server, site })
+        Self { server, site }
     }
 
     /// Returns the address that the server listens on, with the real port: what the node registers
@@ -97,10 +123,32 @@ impl<S: NodeSource> AdminServer<S> {
     }
 }
 
+impl<S> AsFd for AdminServer<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.server.as_fd()
+    }
+}
+
 impl<S: NodeSource> Service for Site<S> {
     type Body = Body;
 
     async fn answer(&self, request: Request<Bytes>) -> Answer {
-        self.respond(&request).await
+        let answer = self.respond(&request).await;
+        if let Some(reason) = refusal_of(answer.status()) {
+            self.refusals.count(reason);
+        }
+        answer
+    }
+}
+
+/// Returns the reason of an answer that refuses its request; `None` for any other.
+fn refusal_of(status: StatusCode) -> Option<Reason> {
+    match status {
+        StatusCode::BAD_REQUEST | StatusCode::METHOD_NOT_ALLOWED => Some(Reason::Malformed),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::MISDIRECTED_REQUEST => {
+            Some(Reason::Unauthorized)
+        }
+        StatusCode::TOO_MANY_REQUESTS => Some(Reason::NoPlace),
+        _ => None,
     }
 }

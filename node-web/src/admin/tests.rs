@@ -95,6 +95,7 @@ fn busy_node() -> NodeSnapshot {
         state: ApplicationState::Running,
         containers: vec![container_id(1)],
         view_acl: AccessList::default(),
+        aggregated: Vec::new(),
     }];
     node
 }

@@ -156,6 +156,11 @@ impl DecisionSeries {
                 self.paused_kills.of(reason).inc();
                 self.lost_work_seconds.of(reason).inc_by(seconds(ran_ms));
             }
+            Note::Drained { ran_ms, .. } => {
+                self.lost_work_seconds
+                    .of(LossLabel::Drained)
+                    .inc_by(seconds(ran_ms));
+            }
             Note::Retried { .. } => self.retries.inc(),
             Note::Promoted(_) => self.type_changes.of(Direction::Promotion).inc(),
             Note::Demoted(_) => self.type_changes.of(Direction::Demotion).inc(),

@@ -2,6 +2,7 @@
 //! make new series.
 
 use records::{ContainerExitStatus, ExecutionType};
+use refusals::Reason;
 use sched::{PauseEnd, RejectReason, ShedReason};
 
 use crate::snapshot::ContainerRestState;
@@ -47,6 +48,33 @@ macro_rules! label {
             }
         }
     };
+}
+
+label! {
+    /// A port of this node.
+    pub enum Port, "port" {
+        /// Calls of ApplicationMasters to the NodeManager.
+        ContainerManagement => "container_management",
+        /// Calls of ApplicationMasters to the AMRMProxy.
+        AmrmProxy => "amrm_proxy",
+        /// Pages, REST, metrics.
+        Web => "web",
+        /// Fetches of reducers.
+        Shuffle => "shuffle",
+    }
+}
+
+impl Label for Reason {
+    const NAME: &'static str = "reason";
+    const ALL: &'static [Self] = Self::ALL;
+
+    fn value(self) -> &'static str {
+        self.as_str()
+    }
+
+    fn index(self) -> usize {
+        self as usize
+    }
 }
 
 label! {
@@ -253,6 +281,7 @@ label! {
     /// Cause of lost work.
     pub(super) enum LossLabel, "cause" {
         Evicted => "evicted",
+        Drained => "drained",
         PausedTooLong => "paused_too_long",
         PausedMemoryNeeded => "paused_memory_needed",
     }
@@ -263,6 +292,7 @@ label! {
     pub(super) enum ShedLabel, "limit" {
         QueueLength => "queue_length",
         WaitTime => "wait_time",
+        Draining => "draining",
     }
 }
 
@@ -279,6 +309,7 @@ label! {
     pub(super) enum RejectLabel, "reason" {
         QueueFull => "queue_full",
         NeverFits => "never_fits",
+        Draining => "draining",
     }
 }
 
@@ -343,6 +374,7 @@ impl From<ShedReason> for ShedLabel {
         match reason {
             ShedReason::QueueLength { .. } => Self::QueueLength,
             ShedReason::WaitTime { .. } => Self::WaitTime,
+            ShedReason::Draining => Self::Draining,
         }
     }
 }
@@ -370,6 +402,7 @@ impl From<RejectReason> for RejectLabel {
         match reason {
             RejectReason::QueueFull => Self::QueueFull,
             RejectReason::NeverFits => Self::NeverFits,
+            RejectReason::Draining => Self::Draining,
         }
     }
 }

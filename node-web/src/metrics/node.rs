@@ -13,7 +13,7 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 /// Name, help and value of a gauge without labels.
 type Row = (&'static str, &'static str, fn(&NodeSnapshot) -> f64);
 
-const GAUGES: [Row; 15] = [
+const GAUGES: [Row; 16] = [
     (
         "nm_agent_containers_paused",
         "Opportunistic containers frozen to make room.",
@@ -72,6 +72,11 @@ const GAUGES: [Row; 15] = [
         "nm_agent_healthy",
         "1 while the node reports itself healthy.",
         |node| f64::from(u8::from(node.about.health.healthy)),
+    ),
+    (
+        "nm_agent_draining",
+        "1 while an operator has the node drained.",
+        |node| f64::from(u8::from(node.about.drain.is_some())),
     ),
     (
         "nm_agent_bad_local_dirs",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType};
+use refusals::Reason;
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
 use super::*;
@@ -84,6 +85,7 @@ fn every_note_moves_its_own_series_and_no_other() {
             id: ID,
             execution_type: ExecutionType::Opportunistic,
             position: 1,
+            missing: records::Resource::new(0, 0),
         },
         &["nm_agent_container_queueings_total{execution_type=\"opportunistic\"}"],
     );
@@ -364,4 +366,27 @@ fn uploads_of_logs_are_counted_with_their_files_and_bytes() {
         ("nm_agent_uploaded_log_files_total", 3.0),
     ];
     assert_eq!(risen, expected.map(|(name, rise)| (name.to_owned(), rise)));
+}
+
+#[test]
+fn what_a_port_refuses_is_in_its_own_series_at_the_next_request() {
+    let metrics = Metrics::new();
+    let before = values(&metrics);
+    let web = metrics.refusals(Port::Web);
+    web.count(Reason::TooLarge);
+    web.count(Reason::TooLarge);
+    metrics.refusals(Port::Shuffle).count(Reason::Late);
+    let expected = [
+        (
+            "nm_agent_refusals_total{port=\"shuffle\",reason=\"late\"}",
+            1.0,
+        ),
+        (
+            "nm_agent_refusals_total{port=\"web\",reason=\"too_large\"}",
+            2.0,
+        ),
+    ];
+    let expected = expected.map(|(series, rise)| (series.to_owned(), rise));
+    assert_eq!(risen(&metrics, &before), expected);
+    assert_eq!(risen(&metrics, &before), expected, "counted once");
 }

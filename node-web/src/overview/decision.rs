@@ -1,9 +1,10 @@
 //! Something that was decided about a container, or that happened to the node, and its words.
 
-use records::{ContainerExitStatus, ContainerId};
+use records::{ContainerExitStatus, ContainerId, Resource};
 use sched::{Completion, ContainerQueuingLimit, Note, PauseEnd, RejectReason, ShedReason};
 
 use super::words::{duration, number};
+use crate::snapshot::DrainNotice;
 
 /// A decision as the live page lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,15 @@ pub enum Decision {
     RmSilent,
     /// A heartbeat was answered again.
     RmBack,
+    /// An operator drains the node.
+    Drain(Box<DrainNotice>),
+    /// The time that containers had in a drain is over: they are ended.
+    DrainEnds,
+    /// An operator has cancelled the drain.
+    DrainCancelled {
+        /// Name of the operator.
+        by: String,
+    },
 }
 
 /// Kind of a decision, which readers distinguish at a glance.
@@ -89,6 +99,7 @@ impl Decision {
                 | Note::Rejected { id, .. }
                 | Note::Shed { id, .. }
                 | Note::Evicted { id, .. }
+                | Note::Drained { id, .. }
                 | Note::PausedKilled { id, .. }
                 | Note::Retried { id, .. }
                 | Note::Promoted(id)
@@ -99,7 +110,10 @@ impl Decision {
             | Self::Registered
             | Self::Resync
             | Self::RmSilent
-            | Self::RmBack => None,
+            | Self::RmBack
+            | Self::Drain(_)
+            | Self::DrainEnds
+            | Self::DrainCancelled { .. } => None,
         }
     }
 
@@ -112,6 +126,7 @@ impl Decision {
             Self::Note(Note::Rejected { .. }) => DecisionKind::Rejected,
             Self::Note(Note::Shed { .. }) => DecisionKind::Shed,
             Self::Note(Note::Evicted { .. } | Note::PausedKilled { .. }) => DecisionKind::Evicted,
+            Self::Note(Note::Drained { .. }) => DecisionKind::Killed,
             Self::Note(Note::Retried { .. }) => DecisionKind::Failed,
             Self::Note(Note::Promoted(_)) => DecisionKind::Promoted,
             Self::Note(Note::Demoted(_)) => DecisionKind::Demoted,
@@ -124,7 +139,10 @@ impl Decision {
             | Self::Registered
             | Self::Resync
             | Self::RmSilent
-            | Self::RmBack => DecisionKind::Node,
+            | Self::RmBack
+            | Self::Drain(_)
+            | Self::DrainEnds
+            | Self::DrainCancelled { .. } => DecisionKind::Node,
         }
     }
 }
@@ -154,12 +172,22 @@ pub fn decision_words(decision: &Decision) -> String {
             "The ResourceManager does not answer heartbeats; containers go on".to_owned()
         }
         Decision::RmBack => "The ResourceManager answers heartbeats again".to_owned(),
+        Decision::Drain(drain) => drain.words(),
+        Decision::DrainEnds => {
+            "The time that containers had in the drain is over, so they are ended".to_owned()
+        }
+        Decision::DrainCancelled { by } => format!("The drain is cancelled, by {by}"),
     }
 }
 
 fn note_words(note: &Note) -> String {
     match *note {
-        Note::Queued { position, .. } => format!("Queued at place {position}"),
+        Note::Queued {
+            position, missing, ..
+        } => match missing_words(missing) {
+            Some(missing) => format!("Queued at place {position}, short of {missing}"),
+            None => format!("Queued at place {position}"),
+        },
         Note::Started {
             queue_wait_ms,
             estimated_wait_ms,
@@ -180,6 +208,7 @@ fn note_words(note: &Note) -> String {
         Note::Rejected { reason, .. } => match reason {
             RejectReason::QueueFull => "Rejected because the queue is full",
             RejectReason::NeverFits => "Rejected because it asks for more than this node has",
+            RejectReason::Draining => "Rejected because this node is drained",
         }
         .to_owned(),
         Note::LargerThanNode { .. } => "Runs alone because it is larger than the node".to_owned(),
@@ -192,6 +221,12 @@ fn note_words(note: &Note) -> String {
         } => {
             let how = if paused { "Paused" } else { "Evicted" };
             format!("{how} for {for_container} after {}", duration(ran_ms))
+        }
+        Note::Drained { ran_ms, .. } => {
+            format!(
+                "Ended after {} because this node is drained",
+                duration(ran_ms)
+            )
         }
         Note::PausedKilled {
             reason, paused_ms, ..
@@ -218,6 +253,21 @@ fn note_words(note: &Note) -> String {
     }
 }
 
+/// Returns what the node lacks for a container; `None`: nothing.
+fn missing_words(missing: Resource) -> Option<String> {
+    let memory = format!("{} MiB", number(missing.memory_mb));
+    let vcores = match missing.vcores {
+        1 => "1 vcore".to_owned(),
+        more => format!("{more} vcores"),
+    };
+    match (missing.memory_mb, missing.vcores) {
+        (0, 0) => None,
+        (_, 0) => Some(memory),
+        (0, _) => Some(vcores),
+        (_, _) => Some(format!("{memory} and {vcores}")),
+    }
+}
+
 fn shed_words(reason: ShedReason) -> String {
     match reason {
         ShedReason::QueueLength { limit } => {
@@ -230,6 +280,7 @@ fn shed_words(reason: ShedReason) -> String {
             let (limit, wait) = (duration(limit_ms), duration(estimated_ms));
             format!("Shed since {wait} of wait are over the ResourceManager's limit of {limit}")
         }
+        ShedReason::Draining => "Shed because this node is drained".to_owned(),
     }
 }
 

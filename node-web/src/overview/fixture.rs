@@ -34,6 +34,7 @@ pub(crate) fn overview() -> Overview {
         id: container_id(4),
         execution_type: ExecutionType::Opportunistic,
         position: 2,
+        missing: records::Resource::new(0, 0),
     };
     decisions.push(EpochMillis(1_700_000_070_000), Decision::Registered);
     decisions.push(EpochMillis(1_700_000_110_000), Decision::Note(queued));

@@ -24,12 +24,16 @@ pub(crate) fn container(id: i64) -> ContainerSnapshot {
 
 /// Facts about the node `node-1.example`.
 pub(crate) fn about() -> About {
+    let node_id = NodeId {
+        host: "node-1.example".to_owned(),
+        port: 8041,
+    };
+    let memory_checks = MemoryChecks {
+        pmem: true,
+        vmem: false,
+        vmem_pmem_ratio: 2.1,
+    };
     About {
-        node_id: NodeId {
-            host: "node-1.example".to_owned(),
-            port: 8041,
-        },
-        http_port: 8042,
         versions: Versions {
             node_manager: "3.4.2".to_owned(),
             node_manager_build: "3.4.2 from abc".to_owned(),
@@ -37,20 +41,12 @@ pub(crate) fn about() -> About {
             hadoop_build: "3.4.2 from abc".to_owned(),
             built_on: "2025-08-20T10:30Z",
         },
-        started_at: EpochMillis(1_700_000_000_123),
         health: NodeHealth {
             healthy: true,
             report: String::new(),
             updated_at: EpochMillis(1_700_000_009_000),
         },
-        memory_checks: MemoryChecks {
-            pmem: true,
-            vmem: false,
-            vmem_pmem_ratio: 2.1,
-        },
-        local_dirs: DirNumbers::default(),
-        log_dirs: DirNumbers::default(),
-        log_roots: Vec::new(),
+        ..About::at_start(node_id, 8042, EpochMillis(1_700_000_000_123), memory_checks)
     }
 }
 

@@ -48,6 +48,10 @@ impl ContainerScheduler {
                 self.state(id)
             );
         }
+        if self.drain.is_some() {
+            let waiting = self.index.opportunistic().unstarted_len();
+            assert_eq!(waiting, 0, "containers wait on a node that is drained");
+        }
         self.assert_pauses_end();
         self.assert_retries_come();
     }

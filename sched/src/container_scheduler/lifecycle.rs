@@ -43,6 +43,9 @@ impl ContainerScheduler {
             return Ok(Change::Other);
         };
         let spec = container.spec;
+        if self.refuses_newcomer(spec, turn) {
+            return Ok(Change::Other);
+        }
         if spec.execution_type == ExecutionType::Opportunistic {
             let amount = self.index.amount(&spec);
             let admitted = self.config.admit(amount, &self.index, self.node_amount());
@@ -402,6 +405,9 @@ impl ContainerScheduler {
                 ExecutionType::Guaranteed => Note::Promoted(id),
                 ExecutionType::Opportunistic => Note::Demoted(id),
             });
+        }
+        if type_changed {
+            self.end_if_drained(id, turn);
         }
         let grew = !spec.resource.fits_in(old.resource);
         Ok(if place.is_some() {

@@ -38,6 +38,7 @@ impl ContainerScheduler {
     /// Schedules after a change: starts the containers that fit, evicts opportunistic containers
     /// for guaranteed ones that still wait, and kills frozen ones if they hold too much memory.
     pub(super) fn settle(&mut self, change: Change, turn: &mut Turn<'_>) {
+        self.shed_drained(turn);
         self.start_queued(turn);
         if let Change::Joined(id) = change {
             self.note_queued(id, turn);
@@ -199,10 +200,12 @@ impl ContainerScheduler {
                 Some(_) => queue.paused_len(),
                 None => queue.len(),
             };
+            let free = self.node.saturating_sub(self.allocated());
             turn.note(Note::Queued {
                 id,
                 execution_type,
                 position,
+                missing: container.spec.resource.saturating_sub(free),
             });
         }
     }
@@ -320,11 +323,13 @@ impl ContainerScheduler {
         }
     }
 
-    fn shed_newest(&mut self, reason: ShedReason, turn: &mut Turn<'_>) {
+    /// Returns whether there was a container to remove.
+    pub(super) fn shed_newest(&mut self, reason: ShedReason, turn: &mut Turn<'_>) -> bool {
         let Some(id) = self.index.opportunistic().newest_unstarted() else {
-            return;
+            return false;
         };
         turn.note(Note::Shed { id, reason });
         self.kill(id, KillCause::Shed, turn);
+        true
     }
 }

@@ -2,6 +2,7 @@
 //! in `tests/model`.
 
 mod answers;
+mod draining;
 mod kills;
 mod pausing;
 mod queueing;

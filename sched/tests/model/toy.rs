@@ -164,6 +164,7 @@ impl Toy {
                 self.at(*id)?;
             }
             Event::UtcOffset { .. } | Event::EstimateWaits => {}
+            Event::Drain(_) => unreachable!("no sequence drains the node"),
             Event::FrozenMemory { id, held_mb } => {
                 if let Phase::Waiting {
                     frozen: Some(frozen),

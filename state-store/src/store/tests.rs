@@ -1,6 +1,7 @@
 //! Tests of the store over real files.
 
 use proptest::prelude::*;
+use test_support::mounts;
 
 use super::*;
 
@@ -105,7 +106,7 @@ fn who_waits_is_told_once_the_changes_before_are_on_the_disk() {
 }
 
 #[test]
-fn a_failed_transaction_is_told_to_all_that_may_have_lost_something() {
+fn a_failed_transaction_is_told_and_its_changes_are_written_with_the_next() {
     let pending = Pending::default();
     let (told, outcomes) = std::sync::mpsc::channel();
     let wait = |name: &'static str| {
@@ -117,12 +118,30 @@ fn a_failed_transaction_is_told_to_all_that_may_have_lost_something() {
     wait("nothing to wait for");
     pending.put("one", "a".to_owned(), Some(vec![1]));
     wait("its own change");
-    assert!(pending.take().is_some());
+    pending.put("one", "replaced".to_owned(), Some(vec![1]));
+    pending.put("two", "cleared".to_owned(), Some(vec![1]));
+    let batch = pending.take().unwrap();
     wait("the transaction under way");
     pending.put("one", "b".to_owned(), Some(vec![1]));
-    wait("perhaps both");
-    pending.written(Err(NotStored));
-    assert!(pending.take().is_some());
+    pending.put("one", "replaced".to_owned(), Some(vec![2]));
+    pending.clear("two", "c");
+    wait("both");
+    pending.written(Err((NotStored, batch)));
+    let batch = pending.take().unwrap();
+    let value = |key: &str| {
+        batch
+            .values
+            .get(&("one", key.to_owned()))
+            .cloned()
+            .flatten()
+    };
+    let values = ["a", "b", "replaced"].map(value);
+    assert_eq!(values, [Some(vec![1]), Some(vec![1]), Some(vec![2])]);
+    assert_eq!(batch.values.len(), 3);
+    // Nothing new came meanwhile: it is tried again all the same.
+    pending.written(Err((NotStored, batch)));
+    let batch = pending.take().unwrap();
+    assert_eq!(batch.values.len(), 3);
     pending.put("one", "c".to_owned(), Some(vec![1]));
     wait("only a later change");
     pending.written(Ok(()));
@@ -133,10 +152,56 @@ fn a_failed_transaction_is_told_to_all_that_may_have_lost_something() {
         ("nothing to wait for", Ok(())),
         ("its own change", lost),
         ("the transaction under way", lost),
-        ("perhaps both", lost),
+        ("both", lost),
         ("only a later change", Ok(())),
     ];
     assert_eq!(outcomes.try_iter().collect::<Vec<_>>(), expected);
+}
+
+/// Stores a record; returns whether that is told to have worked.
+fn store_one(store: &StateStore, key: &str, value: Vec<u8>) -> Result<(), NotStored> {
+    store.key_space("one").put(key, value);
+    let (tell, told) = std::sync::mpsc::channel();
+    store.commits().when_settled(move |outcome| {
+        tell.send(outcome).unwrap();
+    });
+    told.recv().unwrap()
+}
+
+#[test]
+fn a_disk_that_was_full_gets_everything_once_it_has_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path();
+    mounts::with_own_mounts("a store on a full disk", || {
+        mounts::small_disk(base, 16 << 20);
+        let path = base.join("state.redb");
+        let store = StateStore::open(&path).unwrap();
+        store_one(&store, "before", vec![1]).unwrap();
+        let mut filler = std::fs::File::create(base.join("filler")).unwrap();
+        let full = std::io::copy(&mut std::io::repeat(0), &mut filler).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        let large = vec![2; 4 << 20];
+        for _ in 0..2 {
+            let told = store_one(&store, "during", large.clone());
+            assert_eq!(told, Err(NotStored));
+        }
+        drop(filler);
+        std::fs::remove_file(base.join("filler")).unwrap();
+        // A transaction that began on the full disk may still fail.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while store_one(&store, "after", vec![3]).is_err() {
+            assert!(std::time::Instant::now() < deadline, "it never recovers");
+        }
+        drop(store);
+        let mut store = StateStore::open(&path).unwrap();
+        let found = store.take_found("one");
+        let expected = [
+            ("before".to_owned(), vec![1]),
+            ("during".to_owned(), large),
+            ("after".to_owned(), vec![3]),
+        ];
+        assert_eq!(found, expected.into());
+    });
 }
 
 #[test]

@@ -7,8 +7,10 @@
 //! | [`contract`] | what a ResourceManager, an ApplicationMaster and dashboards may rely on |
 //! | [`many_masters`] | hundreds of masters on one node's AMRMProxy |
 //! | [`mini_rm`] | `nm-agent rm` with simulated nodes and masters |
+//! | [`operate`] | the commands of operators: `nm-agent status` and its like |
 //! | [`quickstart`] | `nm-agent quickstart` |
 //! | [`shell`] | `nm-agent shell` |
+//! | [`users`] | containers that run as their users |
 //!
 //! Most of [`bad_input`] and [`contract`] also runs against Hadoop's NodeManager with
 //! `NM_AGENT_TEST_NODE=java`.
@@ -17,8 +19,10 @@ mod bad_input;
 mod contract;
 mod many_masters;
 mod mini_rm;
+mod operate;
 mod quickstart;
 mod shell;
+mod users;
 
 /// The program under test, with all its commands.
 const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");

@@ -1,6 +1,6 @@
 //! `nm-agent shell` on `nm-agent rm` and agents: its containers, its output, and what it leaves.
 
-mod cluster;
+pub(crate) mod cluster;
 mod role_history;
 
 use nix::sys::signal::Signal;

@@ -35,9 +35,11 @@ macro_rules! with_each_rm {
     };
 }
 
+mod draining;
 mod eviction;
 mod freezing;
 mod jobs;
+mod killed_often;
 mod labels;
 mod links;
 mod logs;

@@ -12,6 +12,7 @@ mod eviction;
 mod launches;
 mod limits;
 mod pressure;
+mod service;
 mod stories;
 
 /// Tests of the crate `cgroup`, so that the guest runs them too.

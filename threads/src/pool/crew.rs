@@ -43,6 +43,11 @@ impl Crew {
         }
     }
 
+    /// Returns the limit on the threads.
+    pub(super) fn threads_max(&self) -> usize {
+        self.threads_max
+    }
+
     /// Returns the number of the thread to start, which counts from now on; `None`: one is idle for
     /// the next job, or the pool has all its threads.
     pub(super) fn missing(&mut self) -> Option<usize> {

@@ -190,3 +190,35 @@ fn whoever_waits_for_a_change_sees_it() {
     assert!(field.pool.wait_while(Duration::ZERO, |_| true));
     field.end();
 }
+
+#[test]
+fn a_job_that_does_not_end_shows_and_a_pool_without_a_free_thread_too() {
+    let field = Field::start(2, LONG);
+    let pool = &field.pool;
+    assert_eq!((pool.busy_since(), pool.exhausted_since()), (None, None));
+    let before = Instant::now();
+    let push = |job| {
+        pool.change(|jobs| {
+            jobs.now.push_back(job);
+            (1, ())
+        });
+        assert_eq!(field.begun.recv_timeout(LONG), Ok(job));
+    };
+    push(1);
+    let first = pool.busy_since().unwrap();
+    assert!(first >= before);
+    assert_eq!(
+        pool.exhausted_since(),
+        None,
+        "the pool may have another thread"
+    );
+    push(2);
+    assert_eq!(pool.busy_since(), Some(first));
+    assert!(pool.exhausted_since().unwrap() >= first);
+    for _ in 0..2 {
+        field.release.send(()).unwrap();
+    }
+    pool.close();
+    assert!(!pool.wait_ended(LONG), "the threads end");
+    assert_eq!((pool.busy_since(), pool.exhausted_since()), (None, None));
+}

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
+use refusals::Reason;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -132,6 +133,7 @@ impl Connection {
         let limit = self.shared.limits.request_cost_max();
         if cost > limit {
             tracing::info!(peer = %self.caller.peer, user = %self.caller.user, method = call.method, cost, limit, "a request would take too much memory and is refused");
+            self.shared.refusals.count(Reason::TooLarge);
             let text = format!("the request would take {cost} bytes of memory, limit {limit}");
             return Ok(Err(RemoteException::new(HadoopException::RpcServer, text)));
         }
@@ -140,6 +142,7 @@ impl Connection {
                 Ok(reserved) => Some(reserved.share),
                 Err(NoMemory::Ended(ended)) => return Err(ended),
                 Err(NoMemory::Late) => {
+                    self.shared.refusals.count(Reason::NoMemory);
                     let text = "the server is busy with other requests; try again";
                     return Ok(Err(RemoteException::new(HadoopException::Retriable, text)));
                 }

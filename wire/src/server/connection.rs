@@ -7,10 +7,11 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::BytesMut;
+use refusals::Reason;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
@@ -50,6 +51,8 @@ pub(super) enum Ended {
     Shutdown,
     #[error("no connection context in time")]
     HandshakeTimeout,
+    #[error("no place for a connection of the user in time")]
+    NoPlace,
     #[error("evicted before authentication by a newer connection")]
     Evicted,
     #[error("idle")]
@@ -68,6 +71,23 @@ pub(super) enum Ended {
     Io(#[from] io::Error),
 }
 
+impl Ended {
+    /// Returns the reason for which the server ended the connection; `None` if it had none.
+    fn refusal(&self) -> Option<Reason> {
+        match self {
+            Self::ByPeer | Self::Shutdown | Self::Idle | Self::Io(_) => None,
+            Self::HandshakeTimeout | Self::Slow => Some(Reason::Late),
+            Self::NoPlace => Some(Reason::NoPlace),
+            Self::Evicted => Some(Reason::Evicted),
+            Self::Stalled => Some(Reason::Stalled),
+            Self::NoMemory => Some(Reason::NoMemory),
+            Self::Refused(refused) => Some(refused.reason()),
+            Self::Frame(FrameError::TooLong { .. }) => Some(Reason::TooLarge),
+            Self::Frame(FrameError::NegativeLength { .. }) => Some(Reason::Malformed),
+        }
+    }
+}
+
 /// Serves one connection to its end. `place` is its place until it has authenticated itself.
 pub(super) async fn serve(
     shared: Arc<Shared>,
@@ -76,11 +96,15 @@ pub(super) async fn serve(
     place: StrangerPlace,
 ) {
     let ended = run(&shared, stream, peer, place).await;
+    if let Some(reason) = ended.refusal() {
+        shared.refusals.count(reason);
+    }
     match ended {
-        Ended::Refused(refused) => shared.refusals.log(peer, &refused),
+        Ended::Refused(refused) => shared.refusal_log.log(peer, &refused),
         Ended::ByPeer
         | Ended::Shutdown
         | Ended::HandshakeTimeout
+        | Ended::NoPlace
         | Ended::Evicted
         | Ended::Idle
         | Ended::Stalled
@@ -103,9 +127,11 @@ async fn run(
     let deadline = Instant::now() + shared.limits.handshake_timeout;
     let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX_UNAUTHENTICATED);
     let mut out = BytesMut::new();
+    let is_known = AtomicBool::new(false);
     let handshake = async {
         let caller =
             handshake_to_context(shared, &mut stream, &place, peer, &mut decoder, &mut out).await?;
+        is_known.store(true, Ordering::Relaxed);
         let account = shared.budgets.account_of(&caller);
         let own = account.connection().await;
         let all = Arc::clone(&shared.connections).acquire_owned().await;
@@ -119,6 +145,7 @@ async fn run(
     };
     let (caller, account, places) = match handshake {
         Ok(Ok(known)) => known,
+        Err(_) if is_known.into_inner() => return Ended::NoPlace,
         Err(_) => return Ended::HandshakeTimeout,
         Ok(Err(ended)) => {
             if let Ended::Refused(_) = ended {
@@ -251,6 +278,7 @@ impl Connection {
             }
             Ended::ByPeer
             | Ended::HandshakeTimeout
+            | Ended::NoPlace
             | Ended::Evicted
             | Ended::Idle
             | Ended::Stalled

@@ -10,6 +10,7 @@
 use std::net::SocketAddr;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use refusals::Reason;
 
 use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
 use crate::frame::{
@@ -36,6 +37,20 @@ pub(super) enum Refused {
         call_id: i32,
         exception: RemoteException,
     },
+}
+
+impl Refused {
+    /// Returns the reason in the words of all ports.
+    pub(super) fn reason(&self) -> Reason {
+        match self {
+            Self::Answered { exception, .. }
+                if exception.code == RpcErrorCode::FatalUnauthorized =>
+            {
+                Reason::Unauthorized
+            }
+            Self::Preamble(_) | Self::Answered { .. } => Reason::Malformed,
+        }
+    }
 }
 
 /// Appends a failure that ends the connection and returns the refusal.

@@ -10,6 +10,7 @@ mod client_alone;
 mod hostile;
 mod lifecycle;
 mod memory;
+mod refused;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use refusals::Refusals;
 use test_support::tokens::master_key;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -143,6 +145,7 @@ impl Service for EchoService {
 struct Running {
     address: SocketAddr,
     echo: Arc<Echo>,
+    refusals: Arc<Refusals>,
     shutdown: CancellationToken,
     serving: JoinHandle<()>,
 }
@@ -160,9 +163,11 @@ async fn start(auth: ServerAuth) -> Running {
 async fn start_with(auth: ServerAuth, limits: ServerLimits) -> Running {
     let service = EchoService::default();
     let echo = Arc::clone(&service.0);
+    let refusals = Arc::new(Refusals::default());
     let (server, address) = RpcServer::builder(auth)
         .service(service)
         .limits(limits)
+        .refusals(Arc::clone(&refusals))
         .bind(loopback())
         .await
         .unwrap();
@@ -171,6 +176,7 @@ async fn start_with(auth: ServerAuth, limits: ServerLimits) -> Running {
     Running {
         address,
         echo,
+        refusals,
         shutdown,
         serving,
     }

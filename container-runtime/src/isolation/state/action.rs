@@ -62,6 +62,8 @@ pub(crate) enum Event {
     Changed(ContainerSpec),
     /// The launch thread has made the cgroup with these limits, and is about to start the process.
     Created(ContainerSpec, Limits),
+    /// The container is an earlier agent's, with processes in the cgroups of these classes.
+    Adopted(Adopted),
     /// The process executes its program.
     Started(ContainerId),
     /// The end was ordered. Processes that exist are signalled later.
@@ -84,6 +86,19 @@ pub(crate) enum Event {
     NodeResource(Resource),
     /// Result of a job.
     Done(Done),
+}
+
+/// Container of an earlier agent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Adopted {
+    /// Size and type that are wanted.
+    pub(crate) spec: ContainerSpec,
+    /// Whether it has a cgroup in its own class.
+    pub(crate) is_in_class: bool,
+    /// Whether it has one in the other class.
+    pub(crate) is_in_other: bool,
+    /// Whether it is to be frozen.
+    pub(crate) is_frozen: bool,
 }
 
 /// Executor of a job.
@@ -163,6 +178,8 @@ pub(crate) enum FreezeReason {
     End,
     /// A cgroup about to be entered gets the state of the current one.
     Enter,
+    /// A container of an earlier agent is not frozen, whatever that one was about to do.
+    Adopt,
     /// A former cgroup is frozen while its processes fork faster than they are moved, and gets
     /// the container's state back afterwards.
     Former,

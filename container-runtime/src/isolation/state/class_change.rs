@@ -166,7 +166,7 @@ impl State {
         }
     }
 
-    fn begin_moving(&mut self, id: ContainerId) {
+    pub(super) fn begin_moving(&mut self, id: ContainerId) {
         if let Some(container) = self.containers.get_mut(&id) {
             container.change = Change::Moving { round: 0 };
             self.move_some(id);

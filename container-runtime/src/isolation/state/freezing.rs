@@ -120,7 +120,11 @@ impl State {
             (FreezeReason::Enter, result) => self.enter_class(id, result),
             (FreezeReason::Resume, Ok(())) => self.answer(IsolationEvent::Resumed(id)),
             (
-                FreezeReason::Pause | FreezeReason::Undo | FreezeReason::End | FreezeReason::Former,
+                FreezeReason::Pause
+                | FreezeReason::Undo
+                | FreezeReason::End
+                | FreezeReason::Adopt
+                | FreezeReason::Former,
                 Ok(()),
             ) => {}
             (FreezeReason::Pause, Err(error)) => self.undo_pause(id, error),
@@ -136,6 +140,10 @@ impl State {
             (FreezeReason::End, Err(error)) => {
                 let what = "a container that is to end cannot be thawed";
                 self.report(super::Subject::Container(id), what, error, Severity::Warn);
+            }
+            (FreezeReason::Adopt, Err(error)) => {
+                let what = "a container of an earlier run cannot be thawed";
+                self.report_of_container(id, what, error, Severity::Warn);
             }
             (FreezeReason::Former, Err(error)) => {
                 let what = "a former cgroup is not frozen or thawed as its container is";

@@ -1,5 +1,6 @@
 //! The state machine against a model of the kernel's files.
 
+mod adoption;
 mod kernel;
 mod property;
 

@@ -20,6 +20,8 @@ pub struct Adoption {
     pub process: ProcessIdentity,
     /// Folder of its output.
     pub log_dir: ContainerFolder,
+    /// Whether it has cgroups, as [`crate::isolation::Isolation::adopt`] says.
+    pub is_confined: bool,
 }
 
 impl Launcher {
@@ -30,16 +32,19 @@ impl Launcher {
             id,
             process,
             log_dir,
+            is_confined,
         } = adoption;
         let Some(orders) = self.registry.adopt(id, process) else {
             tracing::error!(container = %id, "a container of an earlier run is known already");
             return;
         };
-        let confined = self.isolation.as_ref();
+        let confined = self.isolation.as_ref().filter(|_| is_confined);
+        let exits = self.outlives.as_ref();
+        let exits = exits.map(|outlives| outlives.exits.clone());
         let _runtime = self.runtime.enter();
         let watch = Watch {
             id,
-            leader: WatchedLeader::Adopted(AdoptedLeader::of(process, self.exits.clone())),
+            leader: WatchedLeader::Adopted(AdoptedLeader::of(process, exits)),
             orders,
             log_dir,
             debug_info: None,
@@ -52,10 +57,15 @@ impl Launcher {
     }
 
     /// Reaps the leader of a container whose end has been stored. Until then the keeper would
-    /// learn its status if this agent died.
-    pub fn release(&self, id: ContainerId) {
-        if let Some(leader) = self.registry.take_ended(id) {
+    /// learn its status if this agent died. `pid`: the leader whose end it was; `None`: the
+    /// container's last. A record may reach the disk after a later leader has ended, of which it
+    /// says nothing: that one stays.
+    pub fn release(&self, id: ContainerId, pid: Option<i32>) {
+        if let Some(leader) = self.registry.take_ended(id, pid) {
             reap(id, leader);
+        }
+        if let Some(outlives) = &self.outlives {
+            outlives.starts.forget(&id.to_string());
         }
     }
 }

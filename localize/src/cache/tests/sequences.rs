@@ -49,7 +49,7 @@ proptest! {
                 Step::Start => downloads.extend(cache.next_download()),
                 Step::Begin(n) => {
                     if let Some(request) = registered.get(n).copied() {
-                        let missing: Vec<_> = cache.cached_places(request).into_iter().map(|(id, ..)| id).take(n % 2).collect();
+                        let missing: Vec<_> = cache.places_to_check(request).into_iter().map(|(id, ..)| id).take(n % 2).collect();
                         let fresh = cache.requests.get(&request).is_some_and(|r| r.items.iter().any(|i| matches!(i.state, ItemState::New)));
                         let plan = cache.begin(request, &missing);
                         if plan.complete.is_some() && fresh { end(request); }

@@ -5,12 +5,7 @@ use super::*;
 const ACCEPT: &str = "agent.accept-unsafe";
 
 /// Settings that can be accepted, with a part of what the message says.
-const REFUSED: [(&str, &str, &str); 5] = [
-    (
-        "yarn.nodemanager.container-executor.class",
-        "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
-        "own user",
-    ),
+const REFUSED: [(&str, &str, &str); 4] = [
     (
         "hadoop.security.authentication",
         "Kerberos",

@@ -3,7 +3,7 @@
 use log_aggregation::Outcome;
 use log_aggregation::aggregated_log::AccessType;
 use log_aggregation::policy::Policy;
-use log_aggregation::upload::{Uploaded, UploadedFile};
+use log_aggregation::upload::{RemoteLog, Uploaded, UploadedFile};
 use node_web::access::AccessList;
 use node_web::overview::Decision;
 use time::UtcOffset;
@@ -52,6 +52,11 @@ fn outcome(is_last: bool) -> Outcome {
                 length: 3,
             }],
             bytes: 3,
+            remote: Some(RemoteLog {
+                name: "node_1_17".to_owned(),
+                completed_at: EpochMillis(17),
+                removed: Vec::new(),
+            }),
         }),
         is_last,
     }
@@ -179,4 +184,32 @@ fn the_token_says_which_container_is_the_master() {
     node.launched(1);
     let expected = ["begin 1 of alice", "started 1 ApplicationMaster"];
     assert_eq!(orders(&mut node), expected);
+}
+
+#[test]
+fn uploads_are_shown_until_the_application_is_forgotten() {
+    let mut node = node();
+    node.run(1);
+    node.core
+        .handle(WorkerEvent::LogsUploaded(outcome(false)), node.now, 0);
+    let shown = |node: &Node| {
+        let snapshot = node.core.snapshot();
+        let application = snapshot
+            .applications
+            .first()
+            .map(|one| one.aggregated.clone());
+        application.unwrap_or_default()
+    };
+    let uploads = shown(&node);
+    assert_eq!(uploads.len(), 1);
+    assert_eq!(uploads[0].name, "node_1_17");
+    assert_eq!(uploads[0].files[0].name, "stdout");
+    // An upload whose end comes after the application is forgotten leaves nothing.
+    let late = Outcome {
+        application: ApplicationId::new(1, 1),
+        ..outcome(false)
+    };
+    node.core
+        .handle(WorkerEvent::LogsUploaded(late), node.now, 0);
+    assert_eq!(shown(&node).len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use keeper::{LeftProcess, ProcessIdentity};
+use keeper::{FoundStart, ProcessIdentity};
 use proptest::prelude::*;
 use prost::Message as _;
 use sched::ContainerState;
@@ -176,15 +176,12 @@ impl CrashingNode {
 
     /// Lets the agent die and another one go on.
     fn crash(&mut self) {
-        let left: Vec<LeftProcess> = self
+        let noted: Vec<FoundStart> = self
             .processes
             .iter()
-            .map(|(id, process)| LeftProcess {
-                process: *process,
-                variable: Some(id.to_string()),
-            })
+            .map(|(id, process)| FoundStart::of(&id.to_string(), *process))
             .collect();
-        let decided = decide(self.disk.containers.clone(), &left);
+        let decided = decide(self.disk.containers.clone(), &noted, &[]);
         assert!(decided.strangers.is_empty(), "{:?}", decided.strangers);
         self.node.core = remembering_core();
         // A few milliseconds of the wall clock, and a monotonic clock that began long before.
@@ -316,6 +313,27 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_start_whose_answer_died_with_the_agent_may_be_repeated_and_starts_nothing() {
+    let mut machine = CrashingNode::new();
+    machine.step(&Step::Start(1, ExecutionType::Guaranteed));
+    machine.step(&Step::Launched(1));
+    machine.crash();
+    let now = machine.node.now;
+    let request = request_for(container_id(1), ExecutionType::Guaranteed);
+    let outcome = machine.node.core.start(asker(), request, now);
+    assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
+    let effects = machine.node.core.take_effects();
+    assert!(effects.is_empty(), "{effects:?}");
+    assert_eq!(machine.told().running, [1]);
+    // Once it has ended its token is used.
+    machine.step(&Step::Exit(1, 0));
+    let refusal = machine
+        .node
+        .refusal(request_for(container_id(1), ExecutionType::Guaranteed));
+    assert!(refusal.message.contains("with id"), "{}", refusal.message);
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn the_process_runs_on_until_the_next_context_has_its_resources() {
     let failed = WorkerEvent::LocalizationFailed {
         id,
         purpose: LocalizeFor::Reinit,
+        took: Duration::ZERO,
         diagnostics: "no such file".to_owned(),
     };
     node.core.handle(failed, node.now, 0);
@@ -148,6 +149,7 @@ fn the_process_runs_on_until_the_next_context_has_its_resources() {
     let fetched = WorkerEvent::Localized {
         id,
         purpose: LocalizeFor::Reinit,
+        took: Duration::ZERO,
         resources: vec![localized("b")],
     };
     node.core.handle(fetched, node.now, 0);
@@ -168,6 +170,7 @@ fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
     let fetched = WorkerEvent::Localized {
         id,
         purpose: LocalizeFor::Running,
+        took: Duration::ZERO,
         resources: vec![localized("a")],
     };
     node.core.handle(fetched, node.now, 0);

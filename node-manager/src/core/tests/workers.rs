@@ -199,6 +199,7 @@ fn only_a_container_that_had_resources_releases_some() {
     let failed = WorkerEvent::LocalizationFailed {
         purpose: LocalizeFor::Start,
         id: first,
+        took: Duration::ZERO,
         diagnostics: "the source is gone".to_owned(),
     };
     node.core.handle(failed, node.now, 0);
@@ -223,9 +224,11 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
     let event = WorkerEvent::Localized {
         id,
         purpose: LocalizeFor::Start,
+        took: Duration::from_secs(2),
         resources,
     };
-    node.core.handle(event, node.now, 2_000_000);
+    // The call that asked for it came five seconds ago.
+    node.core.handle(event, node.now, 5_000_000);
     let metrics = Metrics::new();
     for effect in node.core.take_effects() {
         if let Effect::Record(record) = effect {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use wire::failover::{CallError, Link};
 
 use super::super::messages::NodeDescription;
+use super::super::session::RegistrationRefused;
 use crate::clock::Clock;
 use crate::config::MinimumVersion;
 use crate::core_task::{Handle, Stopped};
@@ -53,12 +54,9 @@ pub enum Ended {
 /// Why the loop ended, when something is.
 #[derive(Debug, Error)]
 pub enum UpdaterError {
-    /// The ResourceManager refuses this node.
-    #[error("the ResourceManager refused to register this node: {diagnostics}")]
-    Refused {
-        /// Diagnostics of the ResourceManager.
-        diagnostics: String,
-    },
+    /// The ResourceManager refuses this node, or its answer lacks what a node needs.
+    #[error(transparent)]
+    Refused(#[from] RegistrationRefused),
     /// The ResourceManager is older than the configuration of this node accepts.
     #[error(
         "the ResourceManager's version is {found}, less than {wanted} (yarn.nodemanager.resourcemanager.minimum.version)"
@@ -69,9 +67,6 @@ pub enum UpdaterError {
         /// Version that the configuration requires.
         wanted: String,
     },
-    /// A registration was answered without what a node needs.
-    #[error("the ResourceManager's answer to the registration lacks {0}")]
-    Incomplete(&'static str),
     /// No ResourceManager answered for as long as configured.
     #[error(
         "no ResourceManager answered for {waited_ms} ms (yarn.resourcemanager.connect.max-wait.ms)"

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hadoop_conf::{HostPort, RmEndpoint};
+use service::Manager;
 use tempfile::TempDir;
 use time::UtcOffset;
 
@@ -31,6 +32,7 @@ async fn agent(folder: &TempDir) -> Agent {
         environment: BTreeMap::new(),
         conf_dirs: Vec::new(),
         utc_offset: UtcOffset::UTC,
+        manager: Manager::default(),
     };
     Agent::assemble(config, process).await.unwrap()
 }

@@ -37,6 +37,14 @@ pub(super) fn document(overview: &Overview, offset: UtcOffset) -> Value {
             "uptime_ms": overview.now.mono.0,
             "healthy": about.health.healthy,
             "health_report": about.health.report,
+            "drain": about.drain.as_ref().map(|drain| json!({
+                "mode": drain.mode,
+                "reason": drain.reason,
+                "by": drain.by,
+                "since_epoch_ms": drain.since.0,
+                "ends_epoch_ms": drain.ends_at.map(|at| at.0),
+                "is_ending": drain.is_ending,
+            })),
         },
         "resource_manager": {
             "state": node.rm.0.as_str(),

@@ -57,7 +57,7 @@ fn heading(overview: &Overview, texts: &Texts, offset: UtcOffset) -> Markup {
             span.sign aria-hidden="true" {}
             span data-text="rm" { (before) (age(overview.ms_since(since))) (after) }
         }
-        p.contact id="unhealthy" data-state="unhealthy" hidden[overview.node.about.health.healthy] {
+        p.contact id="unhealthy" data-state="unhealthy" hidden[texts.unhealthy.is_empty()] {
             span.sign aria-hidden="true" {}
             span data-text="unhealthy" { (texts.unhealthy) }
         }

@@ -8,7 +8,7 @@ pub(super) use attempt::{AttemptTexts, mean_us};
 
 use crate::overview::Overview;
 use crate::overview::words::{duration, number};
-use crate::snapshot::RmContact;
+use crate::snapshot::{DrainNotice, RmContact};
 
 /// Text in a place without a number.
 const NONE: &str = "–";
@@ -83,7 +83,8 @@ fn rm(contact: RmContact) -> &'static str {
 fn unhealthy(overview: &Overview) -> String {
     let health = &overview.node.about.health;
     if health.healthy {
-        return String::new();
+        let drain = overview.node.about.drain.as_ref();
+        return drain.map_or_else(String::new, DrainNotice::words);
     }
     format!("This node is unhealthy: {}", health.report)
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::snapshot::{AggregatedFile, AggregatedLogs};
 
 #[tokio::test]
 async fn the_list_of_logs_has_sizes_as_texts_and_javas_dates() {
@@ -25,6 +26,59 @@ async fn the_list_of_logs_has_sizes_as_texts_and_javas_dates() {
         file["lastModifiedTime"].as_str().unwrap().len(),
         "Tue Nov 14 22:13:20 +0000 2023".len()
     );
+}
+
+#[tokio::test]
+async fn uploaded_logs_of_a_running_container_are_listed_beside_those_on_the_node() {
+    let upload = |second: i64, names: &[&str]| {
+        let files = names.iter().map(|name| AggregatedFile {
+            container: container_id(1),
+            name: (*name).to_owned(),
+            length: 7,
+        });
+        // Another container's file is in the same remote file.
+        let other = AggregatedFile {
+            container: container_id(2),
+            name: "other".to_owned(),
+            length: 1,
+        };
+        Arc::new(AggregatedLogs {
+            name: format!("node-1.example_8041_{second}000"),
+            uploaded_at: EpochMillis(second * 1000),
+            files: files.chain([other]).collect(),
+        })
+    };
+    let mut node = busy_node();
+    node.applications[0].aggregated = vec![
+        upload(1_700_000_000, &["app.1", "app.2"]),
+        upload(1_700_000_060, &[]),
+        upload(1_700_000_120, &["app.3"]),
+    ];
+    let lab = Lab::start(node).await;
+    fs::write(lab.logs.join("stdout"), "hello").unwrap();
+    let path = format!("/ws/v1/node/containers/{ID}/logs");
+    let reply = lab.get(&path).await.json();
+    let all = reply["containerLogsInfo"].as_array().unwrap();
+    assert_eq!(all.len(), 3, "{reply}");
+    assert_eq!(all[0]["logAggregationType"], "LOCAL");
+    assert_eq!(all[0]["containerLogInfo"][0]["fileName"], "stdout");
+    let aggregated = json!({
+        "containerLogInfo": [
+            {"fileName": "app.1", "fileSize": "7", "lastModifiedTime": "Tue Nov 14 22:13:20 +0000 2023"},
+            {"fileName": "app.2", "fileSize": "7", "lastModifiedTime": "Tue Nov 14 22:13:20 +0000 2023"},
+        ],
+        "logAggregationType": "AGGREGATED",
+        "containerId": ID,
+        "nodeId": "node-1.example_8041_1700000000000",
+    });
+    assert_eq!(all[1], aggregated);
+    assert_eq!(all[2]["containerLogInfo"][0]["fileName"], "app.3");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept: application/xml\r\n\r\n"
+    );
+    let text = lab.send(&request).await.text();
+    assert_eq!(text.matches("<containerLogsInfo>").count(), 3, "{text}");
+    assert_eq!(text.matches("<containerLogsInfoes>").count(), 1, "{text}");
 }
 
 #[tokio::test]

@@ -48,25 +48,31 @@ async fn jmx_answers_like_hadoops_servlet() {
         one,
         json!({"beans": [{"name": bean, "modelerType": "NodeManagerMetrics", "ContainersRunning": 1}]})
     );
-    assert_eq!(
-        lab.get(&format!("/jmx?get={bean}::Nothing")).await.status,
-        404
-    );
+    let reply = lab.get(&format!("/jmx?get={bean}::Nothing")).await;
+    let missing = json!({"beans": [{
+        "name": bean,
+        "modelerType": "NodeManagerMetrics",
+        "result": "ERROR",
+        "message": "No attribute with name Nothing was found.",
+    }]});
+    assert_eq!((reply.status, reply.json()), (404, missing));
+    let reply = lab.get("/jmx?get=Hadoop:name=Nothing::Nothing").await;
+    assert_eq!((reply.status, reply.json()), (200, json!({"beans": []})));
     assert_eq!(lab.get("/jmx?get=nothing").await.status, 400);
 }
 
 #[tokio::test]
 async fn the_configuration_is_shown_in_both_forms() {
-    let property = |name: &str, value: &str, is_final| ShownProperty {
+    let property = |name: &str, value: Option<&str>, is_final| ShownProperty {
         name: name.to_owned(),
-        value: value.to_owned(),
+        value: value.map(str::to_owned),
         is_final,
         source: "yarn-site.xml".to_owned(),
     };
     let options = AdminOptions {
         properties: Arc::new([
-            property("a", "<1>", true),
-            property("b.secret", "<redacted>", false),
+            property("a", Some("<1>"), true),
+            property("b.secret", None, false),
         ]),
         ..AdminOptions::default()
     };
@@ -74,7 +80,8 @@ async fn the_configuration_is_shown_in_both_forms() {
     let all = lab.get("/conf").await;
     assert_eq!(all.header("content-type"), Some("text/xml; charset=utf-8"));
     let first = "<property><name>a</name><value>&lt;1&gt;</value><final>true</final>\
-                 <source>yarn-site.xml</source></property>\n<property><name>b.secret</name>";
+                 <source>yarn-site.xml</source></property>\n<property><name>b.secret</name>\
+                 <value>******</value>";
     assert!(all.text().contains(first), "{}", all.text());
     let one = lab.get("/conf?name=a").await.text();
     assert!(
@@ -89,7 +96,9 @@ async fn the_configuration_is_shown_in_both_forms() {
     };
     let a = json!({"key": "a", "value": "<1>", "isFinal": true, "resource": "yarn-site.xml"});
     assert_eq!(json("/conf?name=a").await, json!({"property": a}));
-    assert_eq!(json("/conf").await["properties"][0], a);
+    let all = json("/conf").await;
+    assert_eq!(all["properties"][0], a);
+    assert_eq!(all["properties"][1]["value"], "<redacted>");
     assert_eq!(lab.get("/conf?name=c").await.status, 404);
 }
 

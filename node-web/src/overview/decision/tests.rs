@@ -50,15 +50,20 @@ fn a_queued_or_started_container_reads_with_its_place_or_wait() {
         estimated_wait_ms,
         resumed,
     };
-    note_reads(
-        Note::Queued {
-            id,
-            execution_type: O,
-            position: 3,
-        },
-        DecisionKind::Queued,
-        "Queued at place 3",
-    );
+    let queued = |memory_mb, vcores| Note::Queued {
+        id,
+        execution_type: O,
+        position: 3,
+        missing: records::Resource::new(memory_mb, vcores),
+    };
+    for (memory_mb, vcores, words) in [
+        (0, 0, "Queued at place 3"),
+        (1_024, 0, "Queued at place 3, short of 1,024 MiB"),
+        (0, 1, "Queued at place 3, short of 1 vcore"),
+        (512, 2, "Queued at place 3, short of 512 MiB and 2 vcores"),
+    ] {
+        note_reads(queued(memory_mb, vcores), DecisionKind::Queued, words);
+    }
     note_reads(
         started(0, Some(0), false),
         DecisionKind::Started,

@@ -80,7 +80,8 @@ fn opportunistic_containers_wait_first_come_first_served() {
             [Action::Note(Note::Queued {
                 id: id(number),
                 execution_type,
-                position
+                position,
+                missing: Resource::new(40, 0),
             })]
         );
     }

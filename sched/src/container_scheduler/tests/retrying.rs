@@ -123,6 +123,7 @@ fn a_frozen_container_that_failed_waits_for_resources_again() {
         id: id(1),
         execution_type: ExecutionType::Opportunistic,
         position: 1,
+        missing: Resource::new(20, 0),
     };
     let actions = node.exit(1, 1);
     assert_eq!(actions, [retried(1, 1, 1_000, 1), Action::Note(queued)]);

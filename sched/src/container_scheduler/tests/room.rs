@@ -24,7 +24,8 @@ fn a_guaranteed_container_takes_the_room_of_the_youngest_opportunistic_one() {
             Action::Note(Note::Queued {
                 id: id(3),
                 execution_type,
-                position: 1
+                position: 1,
+                missing: Resource::new(40, 0),
             }),
             Action::Note(Note::Evicted {
                 id: id(2),

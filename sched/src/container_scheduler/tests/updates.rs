@@ -39,7 +39,8 @@ fn a_promotion_in_the_queue_takes_the_end_of_the_other_queue_and_room() {
             Action::Note(Note::Queued {
                 id: id(5),
                 execution_type,
-                position: 2
+                position: 2,
+                missing: Resource::new(10, 0),
             }),
         ]
     );

@@ -44,6 +44,7 @@ impl Decision {
                 Note::Queued { .. }
                 | Note::Started { .. }
                 | Note::LargerThanNode { .. }
+                | Note::Drained { .. }
                 | Note::Promoted(_)
                 | Note::Demoted(_),
             ) => return None,

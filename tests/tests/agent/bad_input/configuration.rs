@@ -61,11 +61,7 @@ fn every_problem_is_told_at_once() {
 }
 
 /// Settings that ask for a protection that the agent lacks.
-const UNPROTECTED: [(&str, &str); 4] = [
-    (
-        "yarn.nodemanager.container-executor.class",
-        "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
-    ),
+const UNPROTECTED: [(&str, &str); 3] = [
     ("hadoop.security.authentication", "kerberos"),
     ("hadoop.security.authorization", "true"),
     ("hadoop.http.authentication.type", "kerberos"),

@@ -1,8 +1,10 @@
 //! `nm-agent rm` and agents, on free ports, and `nm-agent shell` beside them.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -134,7 +136,11 @@ impl Cluster {
                 "yarn.nodemanager.local-dirs",
                 folder.join("local").display(),
             )
-            .set("yarn.nodemanager.log-dirs", folder.join("logs").display());
+            .set("yarn.nodemanager.log-dirs", folder.join("logs").display())
+            .set(
+                "yarn.nodemanager.agent.admin.socket",
+                folder.join("admin.sock").display(),
+            );
         conf::write(&folder.join("conf"), core_site, &site);
         let mut command = self.command("run", &folder.join("conf"));
         Node {
@@ -148,6 +154,24 @@ impl Cluster {
         command.arg(subcommand).arg("--conf").arg(conf);
         command.current_dir(self.folder());
         command
+    }
+
+    /// Runs a command of operators for a node to its end.
+    pub(crate) fn operate(&self, node: usize, subcommand: &str, arguments: &[&str]) -> Output {
+        let conf = self.folder().join(format!("node{node}/conf"));
+        let mut command = self.command(subcommand, &conf);
+        command.args(arguments);
+        command.output().expect("the program can be started")
+    }
+
+    /// Runs a command of operators for a node as another user, who can read the configuration.
+    pub(crate) fn operate_as(&self, uid: u32, node: usize, subcommand: &str) -> Output {
+        let readable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(self.folder(), readable).expect("the folder is the test's own");
+        let conf = self.folder().join(format!("node{node}/conf"));
+        let mut command = self.command(subcommand, &conf);
+        command.uid(uid).gid(uid);
+        command.output().expect("the program can be started")
     }
 
     /// Runs `nm-agent shell` with these arguments.
@@ -176,7 +200,7 @@ impl Cluster {
         self.folder().join("conf")
     }
 
-    fn rest(&self, path: &str) -> Result<Value, String> {
+    pub(crate) fn rest(&self, path: &str) -> Result<Value, String> {
         http::get_json(&format!(
             "http://localhost:{}/ws/v1/cluster/{path}",
             self.web

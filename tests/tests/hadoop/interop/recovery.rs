@@ -71,6 +71,37 @@ fn containers_that_run_and_wait_live_through_a_killed_node() {
     });
 }
 
+#[test]
+fn a_master_behind_the_proxy_goes_on_over_a_killed_node() {
+    require!(java, hadoop);
+    let options = Options::default()
+        .with("yarn.nodemanager.recovery.enabled", true)
+        .with("yarn.nodemanager.amrmproxy.enabled", true)
+        .with("yarn.nodemanager.distributed-scheduling.enabled", true);
+    let mut cluster = start_cluster(&RmKind::Hadoop, SLOTS, options);
+    let gate = cluster.gate("gate");
+    let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
+    let mut shell = cluster.submit("proxied", &command, 6, ContainerType::Opportunistic);
+    let id = shell.application_id();
+    cluster.wait_begun(&id, 2);
+    let master = leaders(&cluster, &id)[0];
+    cluster.node.process.kill();
+    cluster.node.start_again(&node_kind());
+    cluster
+        .node
+        .wait_state(&cluster.rm, "RUNNING", STATE_DEADLINE);
+    assert_eq!(leaders(&cluster, &id)[0], master, "the same master");
+    wait::until("its calls", STATE_DEADLINE, || {
+        let series = "nm_agent_amrmproxy_calls_total{method=\"allocate\",outcome=\"ok\"}";
+        let calls = cluster.node.metric(series)?;
+        wait::check(calls >= 2.0, calls.to_string())
+    });
+    gate.open();
+    shell.assert_succeeds(JOB_DEADLINE);
+    cluster.node.logs(&id).assert_succeeded(6);
+    assert_eq!(cluster.rm.attempts(&id).unwrap().len(), 1);
+}
+
 /// Waits until this many opportunistic containers wait on the node.
 #[track_caller]
 fn wait_queued(cluster: &Cluster, queued: u32) {

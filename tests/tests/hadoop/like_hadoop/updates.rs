@@ -27,14 +27,14 @@ fn sizes(twins: &mut Twins) {
         let allocation = twin.allocation(2);
         let id = twin.start_sleeping(&allocation);
         let larger = version(allocation, 1).memory_mb(256);
-        let answer = text_of_refusal(twin.am.update(&larger));
+        let answer = text_of_update(twin, &larger);
         format!("{answer}\n{}\n{}", reported(twin, id), end(twin, id))
     });
     twins.compare("less memory", |twin| {
         let allocation = twin.allocation(3).memory_mb(256);
         let id = twin.start_sleeping(&allocation);
         let smaller = version(allocation, 1).memory_mb(128);
-        let answer = text_of_refusal(twin.am.update(&smaller));
+        let answer = text_of_update(twin, &smaller);
         format!("{answer}\n{}", end(twin, id))
     });
     twins.compare("another size and type at once", |twin| {
@@ -42,7 +42,7 @@ fn sizes(twins: &mut Twins) {
         let id = twin.start_sleeping(&allocation);
         let mut changed = version(allocation, 1).memory_mb(256);
         changed.execution_type = records::ExecutionType::Guaranteed;
-        let answer = text_of_refusal(twin.am.update(&changed));
+        let answer = text_of_update(twin, &changed);
         format!("{answer}\n{}", end(twin, id))
     });
 }
@@ -58,14 +58,14 @@ fn types(twins: &mut Twins) {
             },
             1,
         );
-        let answer = text_of_refusal(twin.am.update(&promoted));
+        let answer = text_of_update(twin, &promoted);
         format!("{answer}\n{}", end(twin, id))
     });
     twins.compare("a demotion", |twin| {
         let allocation = twin.allocation(11);
         let id = twin.start_sleeping(&allocation);
         let demoted = version(allocation, 1).opportunistic();
-        let answer = text_of_refusal(twin.am.update(&demoted));
+        let answer = text_of_update(twin, &demoted);
         format!("{answer}\n{}", end(twin, id))
     });
     twins.compare("a promotion while queued", |twin| {
@@ -75,7 +75,7 @@ fn types(twins: &mut Twins) {
         let id = twin.am.try_start(&queued, context).unwrap();
         twin.rm
             .wait_sub_state(id, ContainerSubStateProto::CssScheduled);
-        let answer = text_of_refusal(twin.am.update(&version(twin.allocation(13), 1)));
+        let answer = text_of_update(twin, &version(twin.allocation(13), 1));
         let status = twin.am.status(id).unwrap();
         let end_of_full = end(twin, full);
         twin.rm
@@ -105,6 +105,26 @@ fn version(allocation: Allocation, version: i32) -> Allocation {
         version,
         ..allocation
     }
+}
+
+/// Asks for an update; if it is accepted, returns once the container's status shows it. Hadoop's node
+/// answers before it has changed the container.
+fn text_of_update(twin: &Twin, to: &Allocation) -> String {
+    let text = text_of_refusal(twin.am.update(to));
+    if text == "accepted" {
+        wait::until("the update in a status", DEADLINE, || {
+            let status = twin.am.status(to.id).unwrap();
+            let memory_mb = status.capability.as_ref().and_then(|size| size.memory);
+            let has_size = memory_mb == i64::try_from(to.resource.memory_mb).ok();
+            let has_type = status.execution_type() == to.execution_type.into();
+            if has_size && has_type {
+                Ok(())
+            } else {
+                Err(format!("{status:?}"))
+            }
+        });
+    }
+    text
 }
 
 /// Returns what a heartbeat says of a container that has grown.

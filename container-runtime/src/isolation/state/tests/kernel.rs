@@ -73,6 +73,13 @@ impl Kernel {
         limits
     }
 
+    /// What holds in a cgroup is not known, as to an agent that has not made it.
+    pub(super) fn forget(&mut self, group: Group) {
+        if let Some(files) = self.groups.get_mut(&group) {
+            files.uncertain = true;
+        }
+    }
+
     /// The processes of a frozen container have stopped.
     pub(super) fn stop(&mut self, id: ContainerId) {
         self.stopped.insert(id);

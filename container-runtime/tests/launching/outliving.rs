@@ -1,0 +1,82 @@
+//! Notes of processes that outlive their launcher.
+
+use std::sync::Arc;
+
+use container_runtime::launch::{Outlives, SharedExits};
+use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use super::*;
+
+/// A launcher of containers that outlive it, with a runtime that ends like an agent.
+struct Agent {
+    node: Node,
+    runtime: Runtime,
+}
+
+impl Agent {
+    fn start(folder: &Path) -> (Self, Vec<FoundStart>) {
+        let runtime = Runtime::new().unwrap();
+        let (starts, found) = StartSlots::open(folder).unwrap();
+        let exits = ExitRecords::read(folder).unwrap();
+        let config = LaunchConfig {
+            outlives: Some(Outlives {
+                exits: SharedExits::new(exits),
+                starts: Arc::new(starts),
+            }),
+            ..config()
+        };
+        let node = runtime.block_on(async { Node::with(config) });
+        (Self { node, runtime }, found)
+    }
+
+    fn launch(&mut self, command: &str) -> (ContainerId, i32) {
+        let Self { node, runtime } = self;
+        let id = node.launch(node.plan(command));
+        (id, runtime.block_on(node.launched()))
+    }
+
+    /// Ends without a word to its containers, as if it had been killed.
+    fn abandon(self) -> TempDir {
+        let Node { root, launcher, .. } = self.node;
+        drop(launcher);
+        self.runtime.shutdown_timeout(DEADLINE);
+        root
+    }
+}
+
+#[test]
+fn the_next_agent_finds_the_processes_whose_ends_were_not_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut agent, found) = Agent::start(folder.path());
+    assert_eq!(found, []);
+    let (running, pid) = agent.launch("sleep 1000");
+    let (released, released_pid) = agent.launch("exit 0");
+    agent.runtime.block_on(agent.node.exited());
+    agent.node.launcher.release(released, None);
+    let (ended, ended_pid) = agent.launch("exit 3");
+    agent.runtime.block_on(agent.node.exited());
+    // A record that knows an earlier process only reaches the disk late.
+    agent.node.launcher.release(ended, Some(released_pid));
+    // Says that it is the one that is over.
+    let forged = format!("export CONTAINER_ID={released}; exec sleep 1000");
+    let (forger, forger_pid) = agent.launch(&forged);
+    let _root = agent.abandon();
+
+    let (slots, found) = StartSlots::open(folder.path()).unwrap();
+    let found: Vec<(String, ProcessIdentity)> = found
+        .iter()
+        .map(|start| (start.name.clone(), start.process(&[]).unwrap()))
+        .collect();
+    let expected = [(running, pid), (ended, ended_pid), (forger, forger_pid)];
+    let mut expected =
+        expected.map(|(id, pid)| (id.to_string(), ProcessIdentity::of(pid).unwrap()));
+    expected.sort();
+    assert_eq!(found, expected);
+    drop(slots);
+    for pid in [pid, forger_pid] {
+        let pid = nix::unistd::Pid::from_raw(pid);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
+}

@@ -1,0 +1,186 @@
+//! The drain of the node, by order of an operator: who is refused, who is ended and when, and what
+//! the ResourceManager and people are told.
+//!
+//! `sched` refuses and ends containers, by the extent in force. Here is which extent that is: from
+//! the order on the queue's, and when the containers' time is over the mode's own. A drain lives as
+//! long as the agent: the next one is in service.
+
+use std::sync::Arc;
+
+use node_admin::message::{DrainMode, DrainState};
+use node_web::overview::Decision;
+use node_web::snapshot::{DrainNotice, NodeHealth};
+use records::{EpochMillis, ExecutionType, MonoMillis, Now};
+use sched::{DrainExtent, Event};
+
+use super::Core;
+use super::effect::Effect;
+
+/// Characters of the reason, which every heartbeat carries.
+pub const DRAIN_REASON_CHARS_MAX: usize = 200;
+
+/// Order of an operator to drain the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainOrder {
+    /// Mode: the containers that are ended.
+    pub mode: DrainMode,
+    /// Time that these containers have to end by themselves, in milliseconds.
+    pub within_ms: u64,
+    /// Reason for people, at most [`DRAIN_REASON_CHARS_MAX`] characters.
+    pub reason: String,
+    /// Name of the operator.
+    pub by: String,
+}
+
+/// Drain under way.
+#[derive(Clone, Debug)]
+pub(super) struct Drain {
+    order: DrainOrder,
+    since: EpochMillis,
+    /// Time at which the mode's containers are ended, until then; `None`: it ends none, or has.
+    deadline: Option<MonoMillis>,
+    /// The extent of the mode is in force.
+    is_ending: bool,
+}
+
+/// Returns the containers that a mode ends.
+const fn extent(mode: DrainMode) -> DrainExtent {
+    match mode {
+        DrainMode::Graceful => DrainExtent::Queue,
+        DrainMode::Quick => DrainExtent::Opportunistic,
+        DrainMode::Fast => DrainExtent::All,
+    }
+}
+
+impl Drain {
+    fn new(order: DrainOrder, now: Now) -> Self {
+        let ends = extent(order.mode) > DrainExtent::Queue;
+        let waits = ends && order.within_ms > 0;
+        Self {
+            deadline: waits.then(|| now.mono + order.within_ms),
+            is_ending: ends && !waits,
+            order,
+            since: now.wall,
+        }
+    }
+
+    /// Returns the time at which the containers' own time is over.
+    pub(super) fn deadline(&self) -> Option<MonoMillis> {
+        self.deadline
+    }
+
+    /// Returns the extent in force.
+    fn extent(&self) -> DrainExtent {
+        if self.is_ending {
+            extent(self.order.mode)
+        } else {
+            DrainExtent::Queue
+        }
+    }
+
+    /// Adds the drain to what heartbeats say about the node's health.
+    ///
+    /// The node stays healthy as long as a container may go on: of an unhealthy node the
+    /// ResourceManager ends them all. When all are ended it is unhealthy, the only state of a
+    /// node's own in which the ResourceManager places no guaranteed container on it.
+    pub(super) fn add_to(&self, health: &mut NodeHealth) {
+        if self.extent() == DrainExtent::All {
+            health.healthy = false;
+        }
+        if !health.report.is_empty() {
+            health.report.push(';');
+        }
+        health.report.push_str(&self.notice().words());
+        health.updated_at = health.updated_at.max(self.since);
+    }
+
+    fn notice(&self) -> DrainNotice {
+        let DrainOrder {
+            mode,
+            within_ms,
+            reason,
+            by,
+        } = &self.order;
+        let ends = extent(*mode) > DrainExtent::Queue;
+        let within_ms = i64::try_from(*within_ms).unwrap_or(i64::MAX);
+        DrainNotice {
+            mode: mode.as_str(),
+            reason: reason.clone(),
+            by: by.clone(),
+            since: self.since,
+            ends_at: ends.then(|| EpochMillis(self.since.0.saturating_add(within_ms))),
+            is_ending: self.is_ending,
+        }
+    }
+}
+
+impl Core {
+    /// Drains the node, in place of an earlier order.
+    pub fn drain(&mut self, order: DrainOrder, now: Now) {
+        let drain = Drain::new(order, now);
+        self.decided(Decision::Drain(Box::new(drain.notice())), now);
+        self.set_drain(Some(drain), now);
+    }
+
+    /// Puts the node back into service. Returns whether it was drained.
+    pub fn cancel_drain(&mut self, by: &str, now: Now) -> bool {
+        let was_drained = self.drain.is_some();
+        if was_drained {
+            let by = by.to_owned();
+            self.decided(Decision::DrainCancelled { by }, now);
+            self.set_drain(None, now);
+        }
+        was_drained
+    }
+
+    /// Ends the containers of the drain's mode when their time is over.
+    pub(super) fn end_drain_in_time(&mut self, now: Now) {
+        let is_due = |drain: &Drain| drain.deadline.is_some_and(|at| at <= now.mono);
+        let Some(mut drain) = self.drain.clone().filter(is_due) else {
+            return;
+        };
+        drain.deadline = None;
+        drain.is_ending = true;
+        self.decided(Decision::DrainEnds, now);
+        self.set_drain(Some(drain), now);
+    }
+
+    fn set_drain(&mut self, drain: Option<Drain>, now: Now) {
+        let extent = drain.as_ref().map(Drain::extent);
+        let notice = drain.as_ref().map(Drain::notice);
+        self.drain = drain;
+        Arc::make_mut(&mut self.config.about).drain = notice;
+        self.add_up_health();
+        self.must_feed(Event::Drain(extent), now);
+        // The ResourceManager should place nothing here from now on.
+        self.effects.push(Effect::HeartbeatNow);
+    }
+
+    /// Returns the drain for operators, with the containers that are still to end.
+    pub(super) fn drain_state(&self) -> Option<DrainState> {
+        let drain = self.drain.as_ref()?;
+        let DrainNotice {
+            reason,
+            by,
+            since,
+            ends_at,
+            is_ending,
+            ..
+        } = drain.notice();
+        let living = |kind| {
+            let views = self.scheduler.summaries();
+            let living = views.filter(|each| each.spec.execution_type == kind);
+            living.filter(|each| !each.state.has_ended()).count()
+        };
+        Some(DrainState {
+            mode: drain.order.mode,
+            reason,
+            by,
+            since_ms: since.0,
+            ends_at_ms: ends_at.map(|at| at.0),
+            is_ending,
+            guaranteed_left: living(ExecutionType::Guaranteed),
+            opportunistic_left: living(ExecutionType::Opportunistic),
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! What operators ask of the node through the admin socket.
+
+use std::process;
+
+use node_admin::message::{
+    Answer, Explanation, Holding, Queue, Running, Share, Status, Told, Waiting,
+};
+use records::{ContainerId, Now};
+
+use super::{Core, DrainOrder};
+
+/// Version of the agent, for people.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl Core {
+    /// Returns the state of the node.
+    #[must_use]
+    pub fn operator_status(&self, now: Now) -> Status {
+        let (about, numbers) = (&self.config.about, self.numbers());
+        let (contact, since) = self.journal.rm_contact();
+        let share = |used: u64, total: u64| Share { used, total };
+        let estimate = numbers.opportunistic.estimated_queue_wait_ms;
+        Status {
+            node_id: about.node_id.to_string(),
+            web_address: about.http_address(),
+            version: VERSION.to_owned(),
+            pid: process::id(),
+            at_ms: now.wall.0,
+            started_at_ms: about.started_at.0,
+            resource_manager: contact.as_str().to_owned(),
+            resource_manager_for_ms: now.mono.since(since),
+            healthy: about.health.healthy,
+            health_report: about.health.report.clone(),
+            drain: self.drain_state(),
+            memory_mb: share(numbers.allocated.memory_mb, numbers.total.memory_mb),
+            vcores: share(numbers.allocated.vcores.into(), numbers.total.vcores.into()),
+            running_guaranteed: numbers.counts.running_guaranteed,
+            running_opportunistic: numbers.counts.running_opportunistic,
+            waiting: numbers.counts.waiting,
+            paused: numbers.paused,
+            queue_capacity: numbers.opportunistic.opport_queue_capacity,
+            queue_limit: numbers.limit_length(),
+            wait_limit_ms: numbers.limit_wait_ms(),
+            estimated_wait_ms: estimate.map(u64::from),
+        }
+    }
+
+    /// Returns containers that hold resources, in the order of their ids.
+    #[must_use]
+    pub fn operator_running(&self, first: usize, now: Now) -> Running {
+        let holding = self.scheduler.holding_room().take(first);
+        let holding = holding.map(|summary| {
+            let listed = self.listed(summary);
+            Holding {
+                container: summary.spec.id.to_string(),
+                execution_type: summary.spec.execution_type.to_string(),
+                memory_mb: summary.spec.resource.memory_mb,
+                vcores: summary.spec.resource.vcores,
+                state: listed.progress().to_owned(),
+                state_for_ms: now.mono.since(summary.since),
+                user: listed.user,
+            }
+        });
+        let counts = self.numbers().counts;
+        Running {
+            total: (counts.running_guaranteed + counts.running_opportunistic) as usize,
+            containers: holding.collect(),
+        }
+    }
+
+    /// Returns what has happened to a container and why; `None`: it was never here, or is
+    /// forgotten. Simulates the queue if the container waits.
+    #[must_use]
+    pub fn operator_explanation(&self, id: ContainerId, now: Now) -> Option<Explanation> {
+        let story = self.stories.of(id)?;
+        let view = self.scheduler.container(&id);
+        let summary = self.scheduler.summary(&id);
+        let place = self.scheduler.queue().position(|queued| queued.id == id);
+        let estimate = place.map(|place| {
+            let waits = self.scheduler.estimated_waits(now.mono);
+            waits.get(place).copied().unwrap_or(0)
+        });
+        let listed = summary.map(|summary| self.listed(summary));
+        let told = |(at, text): (records::EpochMillis, String)| Told { at_ms: at.0, text };
+        Some(Explanation {
+            container: id.to_string(),
+            user: listed.as_ref().map(|listed| listed.user.clone()),
+            execution_type: summary.map(|each| each.spec.execution_type.to_string()),
+            memory_mb: summary.map(|each| each.spec.resource.memory_mb),
+            vcores: summary.map(|each| each.spec.resource.vcores),
+            state: listed
+                .map_or("forgotten", |listed| listed.progress())
+                .to_owned(),
+            state_for_ms: summary.map(|each| now.mono.since(each.since)),
+            place: place.map(|place| place + 1),
+            estimated_wait_ms: estimate,
+            exit_status: view
+                .filter(|view| view.state.has_ended())
+                .map(|view| view.exit_status.0),
+            steps: story.steps().map(told).collect(),
+            omitted_steps: story.omitted(),
+        })
+    }
+
+    /// Drains the node, and returns the answer to the operator.
+    pub fn operator_drain(&mut self, order: DrainOrder, now: Now) -> Answer {
+        self.drain(order, now);
+        let state = self.drain_state();
+        Answer::Drain(state.expect("the node has just been drained"))
+    }
+
+    /// Returns the first waiting containers, in the order in which they would start. Simulates the
+    /// queue for the estimates, which takes about a millisecond.
+    #[must_use]
+    pub fn operator_queue(&self, first: usize, now: Now) -> Queue {
+        let waits = self.scheduler.estimated_waits(now.mono);
+        let queue = self.scheduler.queue().zip(waits).zip(1..).take(first);
+        let containers = queue.filter_map(|((queued, estimated_wait_ms), place)| {
+            let summary = self.scheduler.summary(&queued.id)?;
+            let user = self.containers.get(&queued.id).map(|record| &record.user);
+            Some(Waiting {
+                place,
+                container: queued.id.to_string(),
+                user: user.map(ToString::to_string).unwrap_or_default(),
+                execution_type: queued.execution_type.to_string(),
+                memory_mb: summary.spec.resource.memory_mb,
+                vcores: summary.spec.resource.vcores,
+                paused: queued.paused,
+                waited_ms: now.mono.since(summary.since),
+                estimated_wait_ms,
+            })
+        });
+        Queue {
+            containers: containers.collect(),
+            total: self.numbers().counts.waiting as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use records::ExecutionType;
+    use test_support::ids::container as container_id;
+
+    use super::*;
+    use crate::core::tests::{
+        RM_IDENTIFIER, asker, at_second as at, core_with, request, request_for,
+    };
+
+    /// Returns a node that is full with eight containers, and three that wait.
+    fn full() -> Core {
+        let mut core = core_with(&Arc::default());
+        core.registered(RM_IDENTIFIER, None, at(0));
+        for n in 1..=8 {
+            core.start(asker(), request(n), at(1));
+        }
+        for n in 9..=11 {
+            let request = request_for(container_id(n), ExecutionType::Opportunistic);
+            core.start(asker(), request, at(2));
+        }
+        core
+    }
+
+    #[test]
+    fn the_status_has_the_numbers_of_a_full_node() {
+        let status = full().operator_status(at(5));
+        assert_eq!(status.resource_manager, "registered");
+        assert_eq!(status.resource_manager_for_ms, 5_000);
+        assert_eq!((status.running_guaranteed, status.waiting), (8, 3));
+        assert_eq!(status.memory_mb.used, status.memory_mb.total);
+        assert!(status.healthy);
+    }
+
+    #[test]
+    fn a_container_that_waits_is_explained_with_what_it_lacks() {
+        let core = full();
+        let explained = core.operator_explanation(container_id(10), at(5)).unwrap();
+        assert_eq!(
+            (explained.place, explained.state.as_str()),
+            (Some(2), "queued")
+        );
+        let texts: Vec<_> = explained
+            .steps
+            .iter()
+            .map(|step| step.text.as_str())
+            .collect();
+        assert_eq!(texts[0], "Accepted from its ApplicationMaster");
+        assert!(
+            texts[1].starts_with("Queued at place 2, short of "),
+            "{texts:?}"
+        );
+        assert_eq!(core.operator_explanation(container_id(99), at(5)), None);
+    }
+
+    #[test]
+    fn the_queue_is_in_the_order_of_starts_and_cut_where_asked() {
+        let core = full();
+        let queue = core.operator_queue(2, at(5));
+        assert_eq!(queue.total, 3);
+        let places: Vec<_> = queue
+            .containers
+            .iter()
+            .map(|w| (w.place, w.waited_ms))
+            .collect();
+        assert_eq!(places, [(1, 3_000), (2, 3_000)]);
+        let first = &queue.containers[0];
+        assert_eq!(first.container, container_id(9).to_string());
+        assert_eq!((first.user.as_str(), first.paused), ("alice", false));
+        assert_eq!(first.execution_type, "OPPORTUNISTIC");
+        assert_eq!(core.operator_queue(0, at(5)).containers, []);
+    }
+}

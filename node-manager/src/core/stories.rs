@@ -1,0 +1,241 @@
+//! What has happened to each container and why, for operators who ask later.
+//!
+//! Decisions come here as the journal gets them. The story of a container that the node knows is
+//! kept, and those of the last [`ENDED_MAX`] others. Bounded: a story of many steps loses those in
+//! its middle.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use node_web::overview::{Decision, decision_words};
+use records::{ContainerId, EpochMillis};
+use sched::Note;
+
+/// Stories kept of containers that the node does not know any more: with a thousand short
+/// containers a minute, those of the last minute, in about half a mebibyte.
+pub(super) const ENDED_MAX: usize = 1_000;
+
+/// Steps of one story. A container has five without incident; one that is retried, evicted or
+/// changed has more.
+const STEPS_MAX: usize = 24;
+
+/// Steps at the beginning of a long story that stay.
+const FIRST_STEPS: usize = 3;
+
+/// Steps of all stories, about 100 bytes each, beyond which every story is a short one.
+const ALL_STEPS_MAX: usize = 50_000;
+
+/// Steps of a short story.
+const FEW_STEPS: usize = 4;
+
+/// Event in the life of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Happening {
+    /// `startContainers` accepted the container.
+    Accepted,
+    /// An earlier agent had the container, and this one goes on with it.
+    TakenOver,
+    /// All resources are on the local disk.
+    Localized,
+    /// A process exists.
+    Launched,
+    /// Another container is evicted for this one.
+    Evicts(ContainerId),
+    /// A decision about the container.
+    Decided(Decision),
+}
+
+impl Happening {
+    fn words(&self) -> String {
+        match self {
+            Self::Accepted => "Accepted from its ApplicationMaster".to_owned(),
+            Self::TakenOver => "Taken over from an earlier agent".to_owned(),
+            Self::Localized => "Its resources are on the disk".to_owned(),
+            Self::Launched => "Its process runs".to_owned(),
+            Self::Evicts(id) => format!("Gets resources of {id}, which makes room"),
+            Self::Decided(decision) => decision_words(decision),
+        }
+    }
+}
+
+/// Step of a story.
+#[derive(Clone, Debug)]
+struct Step {
+    at: EpochMillis,
+    happening: Happening,
+}
+
+/// Steps of one container, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Story {
+    steps: Vec<Step>,
+    omitted: usize,
+}
+
+impl Story {
+    /// Returns the steps in words.
+    pub(super) fn steps(&self) -> impl Iterator<Item = (EpochMillis, String)> {
+        self.steps
+            .iter()
+            .map(|step| (step.at, step.happening.words()))
+    }
+
+    /// Returns the number of steps that are lost, after the first three.
+    pub(super) const fn omitted(&self) -> usize {
+        self.omitted
+    }
+
+    /// Adds a step; returns by how many the story is longer.
+    fn push(&mut self, step: Step, most: usize) -> usize {
+        if self.steps.len() >= most {
+            self.steps.remove(FIRST_STEPS.min(self.steps.len() - 1));
+            self.omitted += 1;
+            self.steps.push(step);
+            return 0;
+        }
+        // Most containers that wait have three steps, and most that have ended five.
+        if self.steps.len() == self.steps.capacity() {
+            self.steps.reserve_exact(3);
+        }
+        self.steps.push(step);
+        1
+    }
+}
+
+/// Stories of the node's containers.
+#[derive(Debug, Default)]
+pub(super) struct Stories {
+    known: BTreeMap<ContainerId, Story>,
+    /// Of containers that the node does not know any more, oldest first.
+    ended: VecDeque<(ContainerId, Story)>,
+    /// Steps of all stories.
+    steps: usize,
+}
+
+impl Stories {
+    /// Begins the story of a container that the node knows from now on.
+    pub(super) fn begin(&mut self, id: ContainerId, first: Happening, at: EpochMillis) {
+        let replaced = self.known.insert(id, Story::default());
+        self.steps -= replaced.map_or(0, |story| story.steps.len());
+        self.add(id, first, at);
+    }
+
+    /// Adds a step to the story of a container that the node knows.
+    pub(super) fn add(&mut self, id: ContainerId, happening: Happening, at: EpochMillis) {
+        let most = if self.steps < ALL_STEPS_MAX {
+            STEPS_MAX
+        } else {
+            FEW_STEPS
+        };
+        if let Some(story) = self.known.get_mut(&id) {
+            self.steps += story.push(Step { at, happening }, most);
+        }
+    }
+
+    /// Adds a decision to the stories that it is about.
+    pub(super) fn decided(&mut self, decision: &Decision, at: EpochMillis) {
+        if let Decision::Note(Note::Evicted {
+            id, for_container, ..
+        }) = decision
+        {
+            self.add(*for_container, Happening::Evicts(*id), at);
+        }
+        if let Some(id) = decision.container() {
+            self.add(id, Happening::Decided(decision.clone()), at);
+        }
+    }
+
+    /// Moves the story of a container that the node forgets to the ended ones.
+    pub(super) fn end(&mut self, id: ContainerId) {
+        let Some(mut story) = self.known.remove(&id) else {
+            return;
+        };
+        story.steps.shrink_to_fit();
+        self.ended.push_back((id, story));
+        while self.ended.len() > ENDED_MAX {
+            let oldest = self.ended.pop_front();
+            self.steps -= oldest.map_or(0, |(_, story)| story.steps.len());
+        }
+    }
+
+    /// Drops the story of a container that was refused.
+    pub(super) fn drop_story(&mut self, id: ContainerId) {
+        let dropped = self.known.remove(&id);
+        self.steps -= dropped.map_or(0, |story| story.steps.len());
+    }
+
+    /// Returns the story of a container. Of an id that ended twice, the later.
+    pub(super) fn of(&self, id: ContainerId) -> Option<&Story> {
+        let ended = || self.ended.iter().rev().find(|(ended, _)| *ended == id);
+        self.known.get(&id).or_else(|| Some(&ended()?.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use test_support::ids::container as container_id;
+
+    use super::*;
+
+    fn promoted(n: i64) -> Decision {
+        Decision::Note(Note::Promoted(container_id(n)))
+    }
+
+    fn sum(stories: &Stories) -> usize {
+        let ended = stories.ended.iter().map(|(_, story)| story);
+        let all = stories.known.values().chain(ended);
+        all.map(|story| story.steps.len()).sum()
+    }
+
+    #[test]
+    fn a_long_story_keeps_its_beginning_and_its_end() {
+        let mut stories = Stories::default();
+        stories.begin(container_id(1), Happening::Accepted, EpochMillis(0));
+        for at in 1..=100 {
+            stories.decided(&promoted(1), EpochMillis(at));
+        }
+        let story = stories.of(container_id(1)).unwrap();
+        let times: Vec<_> = story.steps().map(|(at, _)| at.0).collect();
+        assert_eq!(times[..3], [0, 1, 2]);
+        assert_eq!(times[3..], (80..=100).collect::<Vec<i64>>());
+        assert_eq!((times.len(), story.omitted()), (STEPS_MAX, 77));
+        assert_eq!(stories.steps, sum(&stories));
+    }
+
+    #[test]
+    fn the_last_ended_stories_stay_and_others_go() {
+        let mut stories = Stories::default();
+        let all = i64::try_from(ENDED_MAX).unwrap() + 5;
+        for n in 1..=all {
+            stories.begin(container_id(n), Happening::Accepted, EpochMillis(n));
+            stories.end(container_id(n));
+        }
+        assert!(stories.of(container_id(5)).is_none());
+        assert!(stories.of(container_id(6)).is_some());
+        assert!(stories.of(container_id(all)).is_some());
+        assert!(stories.known.is_empty());
+        assert_eq!(stories.steps, ENDED_MAX);
+        // What comes after the end has no story to go to.
+        stories.decided(&promoted(6), EpochMillis(0));
+        assert_eq!(stories.steps, sum(&stories));
+    }
+
+    #[test]
+    fn with_too_many_steps_in_all_every_story_gets_short() {
+        let mut stories = Stories::default();
+        for n in 1..=5_000 {
+            stories.begin(container_id(n), Happening::Accepted, EpochMillis(0));
+            for at in 1..30 {
+                stories.decided(&promoted(n), EpochMillis(at));
+            }
+        }
+        assert!(
+            stories.steps < ALL_STEPS_MAX + 5_000 * FEW_STEPS,
+            "{}",
+            stories.steps
+        );
+        assert_eq!(stories.steps, sum(&stories));
+        let last = stories.of(container_id(5_000)).unwrap();
+        assert_eq!(last.steps().count(), FEW_STEPS);
+        assert_eq!(last.steps().last().unwrap().0, EpochMillis(29));
+    }
+}

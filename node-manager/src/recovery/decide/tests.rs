@@ -1,0 +1,209 @@
+use test_support::ids;
+
+use super::super::record::StartRecord;
+use super::*;
+
+fn process(pid: i32) -> ProcessIdentity {
+    ProcessIdentity { pid, start_time: 5 }
+}
+
+fn stored(number: i64, stage: Stage, place: u64, pid: i32) -> (ContainerId, StoredContainer) {
+    let id = ids::container(number);
+    let token = ContainerTokenIdentifierProto {
+        container_id: Some(id.into()),
+        ..ContainerTokenIdentifierProto::default()
+    };
+    let start = StartRecord {
+        token: token.encode_to_vec(),
+        arrival: number.unsigned_abs(),
+        accepted_at: 1_000,
+        ..StartRecord::default()
+    };
+    let state = StateRecord {
+        stage: stage.into(),
+        place,
+        since: 2_000,
+        pid,
+        start_time: 5,
+        ..StateRecord::default()
+    };
+    let state = (stage != Stage::Accepted).then_some(state);
+    (id, StoredContainer { start, state })
+}
+
+fn left(number: i64, pid: i32) -> LeftProcess {
+    LeftProcess {
+        process: process(pid),
+        variable: Some(ids::container(number).to_string()),
+    }
+}
+
+/// A child that was started for a container, has this pid and the start time 5.
+fn noted(number: i64, pid: i32) -> FoundStart {
+    FoundStart::of(&ids::container(number).to_string(), process(pid))
+}
+
+fn outline(decided: &Decided) -> Vec<(i64, RecoveredStage, Option<i32>)> {
+    let outline = |recovered: &Recovered| {
+        let pid = recovered.process.map(|process| process.pid);
+        (recovered.spec.id.id, recovered.stage, pid)
+    };
+    decided.containers.iter().map(outline).collect()
+}
+
+#[test]
+fn starts_and_queue_keep_their_order_and_arrivals_count_last() {
+    let records = [
+        stored(1, Stage::Accepted, 0, 0),
+        stored(2, Stage::Waiting, 9, 0),
+        stored(3, Stage::Waiting, 4, 0),
+        stored(4, Stage::Running, 8, 40),
+        stored(5, Stage::Running, 2, 50),
+        stored(6, Stage::Paused, 7, 60),
+        stored(7, Stage::Done, 0, 70),
+        stored(8, Stage::Launching, 10, 0),
+    ];
+    let decided = decide(records.into(), &[], &[]);
+    use RecoveredStage as R;
+    assert_eq!(
+        outline(&decided),
+        [
+            (5, R::Running, Some(50)),
+            (4, R::Running, Some(40)),
+            (8, R::Starting, None),
+            (6, R::Paused { held_mb: 0 }, Some(60)),
+            (3, R::Waiting, None),
+            (2, R::Waiting, None),
+            (1, R::Accepted, None),
+            (7, R::Done(sched::Ending::Succeeded), None),
+        ]
+    );
+    assert_eq!(decided.containers[6].since, EpochMillis(1_000));
+    assert_eq!(decided.containers[0].since, EpochMillis(2_000));
+}
+
+#[test]
+fn a_process_that_was_not_recorded_yet_is_found_by_its_note() {
+    let records = [
+        stored(1, Stage::Launching, 1, 0),
+        stored(2, Stage::Accepted, 0, 0),
+        // The recorded one counts.
+        stored(3, Stage::Running, 3, 30),
+        // The noted one is of an earlier launch.
+        stored(5, Stage::Launching, 4, 50),
+        // Launched again.
+        stored(6, Stage::Launching, 5, 60),
+    ];
+    let starts = [
+        noted(1, 10),
+        noted(2, 20),
+        noted(3, 31),
+        noted(4, 40),
+        noted(5, 50),
+        noted(6, 60),
+        noted(6, 61),
+    ];
+    let decided = decide(records.into(), &starts, &[]);
+    assert_eq!(
+        outline(&decided),
+        [
+            (1, RecoveredStage::Running, Some(10)),
+            (3, RecoveredStage::Running, Some(30)),
+            (5, RecoveredStage::Starting, None),
+            (6, RecoveredStage::Running, Some(61)),
+            (2, RecoveredStage::Running, Some(20)),
+        ]
+    );
+    assert_eq!(decided.strangers, [process(40), process(50)]);
+}
+
+#[test]
+fn a_start_that_no_record_names_is_later_than_all_others() {
+    let records = [
+        stored(1, Stage::Accepted, 0, 0),
+        stored(2, Stage::Waiting, 3, 0),
+        stored(3, Stage::Running, 9, 30),
+    ];
+    let late = |number, pid, start_time| {
+        let process = ProcessIdentity { pid, start_time };
+        FoundStart::of(&ids::container(number).to_string(), process)
+    };
+    let decided = decide(records.into(), &[late(1, 10, 8), late(2, 20, 7)], &[]);
+    use RecoveredStage::Running;
+    assert_eq!(
+        outline(&decided),
+        [
+            (3, Running, Some(30)),
+            (2, Running, Some(20)),
+            (1, Running, Some(10)),
+        ]
+    );
+}
+
+#[test]
+fn no_process_becomes_a_containers_by_what_it_says_of_itself() {
+    let records = [
+        stored(1, Stage::Launching, 1, 0),
+        stored(2, Stage::Waiting, 2, 0),
+        stored(3, Stage::Running, 3, 30),
+    ];
+    let forged = [left(1, 11), left(2, 12), left(3, 13), left(9, 14)];
+    // A leader that says that it is another's goes on with its own.
+    let of_three = LeftProcess {
+        process: process(30),
+        ..left(1, 0)
+    };
+    let forged = forged.into_iter().chain([of_three]).collect::<Vec<_>>();
+    let decided = decide(records.into(), &[noted(3, 30)], &forged);
+    assert_eq!(
+        outline(&decided),
+        [
+            (1, RecoveredStage::Starting, None),
+            (3, RecoveredStage::Running, Some(30)),
+            (2, RecoveredStage::Waiting, None),
+        ]
+    );
+    // The other of the third container ends with it.
+    assert_eq!(decided.strangers, [process(11), process(12), process(14)]);
+}
+
+#[test]
+fn a_container_with_an_id_of_a_node_goes_on_by_its_text() {
+    let (id, record) = stored(-3, Stage::Running, 1, 10);
+    let named = id.to_string().parse().unwrap();
+    assert_ne!(named, id);
+    let decided = decide([(named, record)].into(), &[noted(-3, 10)], &[left(-3, 10)]);
+    assert_eq!(outline(&decided), [(-3, RecoveredStage::Running, Some(10))]);
+    assert_eq!(decided.strangers, []);
+}
+
+#[test]
+fn a_kill_is_carried_on_or_done_if_nothing_was_started() {
+    let records = [
+        stored(1, Stage::Killing, 1, 10),
+        stored(2, Stage::Killing, 2, 0),
+    ];
+    let decided = decide(records.into(), &[], &[]);
+    assert_eq!(
+        outline(&decided),
+        [
+            (1, RecoveredStage::Killing, Some(10)),
+            (2, RecoveredStage::Done(sched::Ending::Killed), None),
+        ]
+    );
+}
+
+#[test]
+fn records_that_make_no_sense_keep_nobody_else_from_going_on() {
+    let mut broken = stored(1, Stage::Running, 1, 10);
+    broken.1.start.token = vec![0xff];
+    let (_, other) = stored(7, Stage::Waiting, 1, 0);
+    let records = [
+        broken,
+        (ids::container(2), other),
+        stored(3, Stage::Waiting, 1, 0),
+    ];
+    let decided = decide(records.into(), &[], &[left(1, 10)]);
+    assert_eq!(outline(&decided), [(3, RecoveredStage::Waiting, None)]);
+    assert_eq!(decided.strangers, [process(10)]);
+}
