@@ -1,0 +1,270 @@
+//! An agent: the shipped core and the shipped session with the ResourceManager, and a model of the
+//! threads and tasks around them.
+
+mod calls;
+mod effects;
+mod heartbeats;
+mod start;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use container_runtime::monitor::{MemoryExceeded, MemoryKind};
+use node_manager::core::{Core, Delivery};
+use node_manager::recovery::{EndedProcess, RecordSink, RecordWrite};
+use node_manager::resource_manager::Session;
+use node_manager::secrets::NodeSecrets;
+use node_manager::worker_event::WorkerEvent;
+use records::{ContainerId, Now};
+use sim::{Clock, Disk, Distribution, Random, Write};
+
+use crate::context::Context;
+use crate::event::{AgentEvent, Call, Client, Host, Reply, Request};
+use crate::machine::Machine;
+
+pub use self::start::NodeConfig;
+
+/// Durations of work on a node, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Of the creation of a process.
+    pub launch: Distribution,
+    /// Of a localization.
+    pub localize: Distribution,
+    /// Of a freeze or a thaw.
+    pub freeze: Distribution,
+    /// Of a commit of the store.
+    pub commit: Distribution,
+}
+
+/// Failures of work on a node, in parts per million.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Failures {
+    /// Of the creation of a process.
+    pub launch: u32,
+    /// Of a localization.
+    pub localize: u32,
+    /// Of a freeze or a thaw.
+    pub freeze: u32,
+}
+
+/// Buffer of the key writer, which is shared with the table of keys.
+#[derive(Debug, Default)]
+struct KeyBuffer(Mutex<Vec<RecordWrite>>);
+
+impl KeyBuffer {
+    fn take(&self) -> Vec<RecordWrite> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl RecordSink for KeyBuffer {
+    fn write(&self, write: RecordWrite) {
+        let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        writes.push(write);
+    }
+}
+
+/// Parts of a node that outlive its agent.
+pub struct Ground<'a> {
+    /// The machine.
+    pub machine: &'a mut Machine,
+    /// Its disk.
+    pub disk: &'a mut Disk,
+    /// Random numbers of the node.
+    pub random: &'a mut Random,
+    /// Durations of its work.
+    pub pace: &'a Pace,
+    /// Failures of its work.
+    pub failures: &'a Failures,
+}
+
+/// What waits for a commit.
+enum Waiting {
+    /// An answer to a call, with what it promises.
+    Answer(Call, Reply, Vec<ContainerId>, Promise),
+    /// A request to the ResourceManager.
+    Send(Box<Request>, Pending),
+    /// The memory of an exit status, which the store has now.
+    Release(ContainerId, EndedProcess),
+}
+
+/// Promise of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Promise {
+    Started,
+    Stopped,
+    Nothing,
+}
+
+/// Call to the ResourceManager under way.
+#[derive(Debug)]
+enum Pending {
+    Registration,
+    Heartbeat(Delivery),
+}
+
+/// Progress of the loop of heartbeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loop {
+    /// Registers next.
+    Registering,
+    /// Sends heartbeats.
+    Beating,
+    /// Waits for the end of its containers before it registers.
+    Resyncing,
+}
+
+/// An agent.
+pub struct Agent {
+    node: usize,
+    /// Number of this start of the node's agent.
+    pub incarnation: u32,
+    clock: Clock,
+    core: Core,
+    secrets: Arc<NodeSecrets>,
+    keys: Arc<KeyBuffer>,
+    session: Session,
+    stage: Loop,
+    keeps_containers_on_resync: bool,
+    pending: Option<(u64, Pending)>,
+    /// Whether a request waits for a commit.
+    is_sending: bool,
+    waiting: VecDeque<(u64, Waiting)>,
+    /// Virtual time of the next beat.
+    beat_at: u64,
+    earliest_beat: u64,
+    /// A container has ended: the next heartbeat comes as early as allowed.
+    beats_early: bool,
+    tick_at: Option<u64>,
+    /// Containers whose launch is under way.
+    launching: BTreeSet<ContainerId>,
+    /// Those of them that are to end, and whether by SIGKILL.
+    unwanted: BTreeMap<ContainerId, bool>,
+    /// Virtual time of the last answer of the cgroups' owner, which answers in order.
+    frozen_at: u64,
+    queue_limit: Option<usize>,
+}
+
+impl Agent {
+    fn now(&self, context: &Context) -> Now {
+        self.clock.now(context.now_ms())
+    }
+
+    /// Sets the machine's wall clock.
+    pub const fn set_clock(&mut self, ahead_ms: i64) {
+        self.clock.ahead_ms = ahead_ms;
+    }
+
+    const fn client(&self) -> Client {
+        Client::Agent(self.node, self.incarnation)
+    }
+
+    /// Handles an event.
+    pub fn handle(&mut self, event: AgentEvent, ground: &mut Ground<'_>, context: &mut Context) {
+        let now = self.now(context);
+        match event {
+            AgentEvent::Beat => self.beat(ground, context),
+            AgentEvent::Tick => {
+                if self.tick_at == Some(context.now_ms()) {
+                    self.tick_at = None;
+                    self.core.tick(now);
+                }
+            }
+            AgentEvent::Committed => {
+                ground.disk.end_commit();
+                self.committed(ground, context);
+            }
+            AgentEvent::Work(event) => self.core.handle(event, now, now.mono.0 * 1_000),
+            AgentEvent::Spawn(spec, plan) => self.spawn(spec, plan, ground, context),
+            AgentEvent::Freeze(id, freeze) => self.freeze(id, freeze, ground, context),
+        }
+        self.settle(ground, context);
+    }
+
+    /// The monitor finds that a container uses too much memory.
+    pub fn exceed_memory(
+        &mut self,
+        id: ContainerId,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let exceeded = MemoryExceeded {
+            id,
+            kind: MemoryKind::Physical,
+            diagnostics: String::new(),
+        };
+        let event = AgentEvent::Work(WorkerEvent::MemoryExceeded(exceeded));
+        self.handle(event, ground, context);
+    }
+
+    /// Performs the core's effects, and plans what follows: the commit of what they store, and the
+    /// next deadline.
+    fn settle(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
+        for effect in self.core.take_effects() {
+            self.perform(effect, ground, context);
+        }
+        for write in self.keys.take() {
+            ground.disk.write(write_of(write));
+        }
+        self.commit(ground, context);
+        if let Some(deadline) = self.core.next_deadline() {
+            let at = self.clock.virtual_ms(deadline).max(context.now_ms());
+            if self.tick_at.is_none_or(|planned| at < planned) {
+                self.tick_at = Some(at);
+                let delay = at - context.now_ms();
+                context.agent_in(delay, self.node, self.incarnation, AgentEvent::Tick);
+            }
+        }
+    }
+
+    fn commit(&self, ground: &mut Ground<'_>, context: &mut Context) {
+        if ground.disk.begin_commit() {
+            let delay = ground.pace.commit.sample(ground.random);
+            context.agent_in(delay, self.node, self.incarnation, AgentEvent::Committed);
+        }
+    }
+
+    /// Lets something wait until all changes so far are committed.
+    fn after_commit(&mut self, waiting: Waiting, ground: &mut Ground<'_>, context: &mut Context) {
+        for write in self.keys.take() {
+            ground.disk.write(write_of(write));
+        }
+        self.waiting.push_back((ground.disk.mark(), waiting));
+        self.committed(ground, context);
+    }
+
+    /// Goes on with what waited for changes that are committed now.
+    fn committed(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
+        while let Some((mark, _)) = self.waiting.front() {
+            if !ground.disk.is_durable(*mark) {
+                break;
+            }
+            let Some((_, waiting)) = self.waiting.pop_front() else {
+                break;
+            };
+            match waiting {
+                Waiting::Answer(call, reply, ids, promise) => {
+                    self.promise(&ids, promise, context);
+                    context.reply(Host::Node(self.node), call, reply);
+                }
+                Waiting::Send(request, pending) => {
+                    self.is_sending = false;
+                    let from = Host::Node(self.node);
+                    let number = context.call(self.client(), from, Host::Rm, *request);
+                    self.pending = Some((number, pending));
+                }
+                Waiting::Release(id, ended) => ground.machine.release(id, ended.pid()),
+            }
+        }
+    }
+}
+
+/// Returns a change of records as the simulated disk takes it.
+fn write_of(write: RecordWrite) -> Write {
+    match write {
+        RecordWrite::Put { space, key, value } => Write::Put { space, key, value },
+        RecordWrite::Remove { space, key } => Write::Remove { space, key },
+        RecordWrite::Clear { space, prefix } => Write::Clear { space, prefix },
+    }
+}

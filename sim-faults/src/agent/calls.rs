@@ -1,0 +1,143 @@
+//! Calls of AMs and of the ResourceManager's launcher, in the steps of `ContainerManager`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use node_manager::container_manager::{read_asker, start_request, verified};
+use node_manager::core::{Asker, StartOutcome};
+use records::ContainerId;
+use wire::exception::RemoteException;
+use wire::proto::hadoop_common::TokenProto;
+use wire::rpc::{Caller, SecretManager as _};
+use wire::token::Token;
+
+use super::{Agent, Ground, Promise, Waiting};
+use crate::context::Context;
+use crate::event::{Call, Each, Host, Reply, Request, Start};
+use crate::observation::Observation;
+use crate::planted::Planted;
+
+type Refused = Result<(Each, Promise), RemoteException>;
+
+impl Agent {
+    /// Handles a call; the answer waits until it may be told.
+    pub fn called(
+        &mut self,
+        call: Call,
+        request: Request,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let outcome = match request {
+            Request::Start(start) => self.accept(start.0, start.1, context),
+            Request::Stop(stop) => self.stop(&stop.0, &stop.1, context),
+            Request::Update(update) => self.update(&update.0, &update.1, context),
+            Request::RegisterNode(_)
+            | Request::Heartbeat(_)
+            | Request::RegisterMaster(_)
+            | Request::Allocate(..)
+            | Request::FinishMaster(_) => return,
+        };
+        self.settle(ground, context);
+        let waiting = match outcome {
+            Ok((each, promise)) => {
+                let accepted = each.iter().filter(|(_, outcome)| outcome.is_ok());
+                let ids = accepted.map(|(id, _)| *id).collect();
+                Waiting::Answer(call, Reply::Each(each), ids, promise)
+            }
+            Err(error) => {
+                let reply = Reply::Refused(error.message);
+                Waiting::Answer(call, reply, Vec::new(), Promise::Nothing)
+            }
+        };
+        if context.is_planted(Planted::ToldBeforeStored)
+            && let Waiting::Answer(call, reply, ids, promise) = waiting
+        {
+            self.promise(&ids, promise, context);
+            context.reply(Host::Node(self.node), call, reply);
+            return;
+        }
+        self.after_commit(waiting, ground, context);
+        self.commit(ground, context);
+    }
+
+    /// Checks an NMToken as a connection does, and reads who calls.
+    fn asker(&self, token: &Token) -> Result<Asker, RemoteException> {
+        let verified = self.secrets.retrieve(&token.identifier)?;
+        if verified.password != token.password {
+            let invalid = wire::exception::HadoopException::InvalidToken;
+            return Err(RemoteException::new(invalid, "a forged NMToken"));
+        }
+        let owner = verified.owner.unwrap_or_default();
+        read_asker(&Caller {
+            user: verified.user,
+            owner,
+            token_identifier: Some(token.identifier.clone()),
+            token_kind: None,
+            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
+        })
+    }
+
+    fn accept(&mut self, token: Token, starts: Vec<Start>, context: &Context) -> Refused {
+        let asker = self.asker(&token)?;
+        let now = self.now(context);
+        let mut requests = Vec::with_capacity(starts.len());
+        for Start { token, context } in starts {
+            let verified = verified(&self.secrets, &token)?;
+            let received_us = now.mono.0 * 1_000;
+            requests.push(start_request(verified, &token, context, true, received_us));
+        }
+        let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
+        let outcomes = self.core.start_all(asker, requests, now);
+        let mut each = Each::new();
+        for (id, outcome) in ids.into_iter().zip(outcomes) {
+            match outcome {
+                StartOutcome::Started => each.push((id, Ok(()))),
+                StartOutcome::Refused(error) => each.push((id, Err(error.message))),
+                StartOutcome::CallFailed(error) => return Err(error),
+            }
+        }
+        Ok((each, Promise::Started))
+    }
+
+    fn stop(&mut self, token: &Token, ids: &[ContainerId], context: &Context) -> Refused {
+        let asker = self.asker(token)?;
+        let now = self.now(context);
+        let mut stop = |id| {
+            let stopped = self.core.stop_container(asker, id, now);
+            (id, stopped.map_err(|error| error.message))
+        };
+        let each = ids.iter().map(|id| stop(*id)).collect();
+        Ok((each, Promise::Stopped))
+    }
+
+    fn update(&mut self, token: &Token, tokens: &[TokenProto], context: &Context) -> Refused {
+        let asker = self.asker(token)?;
+        let now = self.now(context);
+        let mut each = Each::new();
+        for token in tokens {
+            let update = verified(&self.secrets, token)?;
+            let id = update.spec.id;
+            let updated = self
+                .core
+                .update_container(asker, update.spec, update.token, now);
+            each.push((id, updated.map_err(|error| error.message)));
+        }
+        Ok((each, Promise::Nothing))
+    }
+
+    /// Notes what an answer promises.
+    pub(super) fn promise(&self, ids: &[ContainerId], promise: Promise, context: &mut Context) {
+        let node = self.node;
+        for id in ids {
+            match promise {
+                Promise::Started => {
+                    context.observe(Observation::StartAcknowledged { node, id: *id });
+                }
+                Promise::Stopped => {
+                    context.observe(Observation::StopAcknowledged { node, id: *id });
+                }
+                Promise::Nothing => {}
+            }
+        }
+    }
+}

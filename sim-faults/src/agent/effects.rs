@@ -1,0 +1,245 @@
+//! Effects of the core, performed on a simulated machine: launches, signals, freezes, records.
+
+use std::time::Duration;
+
+use container_runtime::isolation::IsolationEvent;
+use container_runtime::launch::{LaunchEvent, LaunchTimings};
+use node_manager::core::{AdoptOrder, Effect, Record, StoreOrder};
+use node_manager::recovery::{Stage, writes_of};
+use node_manager::worker_event::WorkerEvent;
+use records::{ContainerExitStatus, ContainerId};
+use sched::ContainerSpec;
+
+use super::{Agent, Ground, Loop, Waiting, write_of};
+use crate::context::Context;
+use crate::event::AgentEvent;
+use crate::observation::Observation;
+use crate::plan::Plan;
+use crate::planted::Planted;
+
+/// Exit status of a container of an earlier agent whose status nobody knows (Hadoop:
+/// `ExitCode.LOST`).
+const LOST: i32 = 154;
+
+/// Milliseconds between the events of an end, at most: the last output is read between them.
+const READING_MS: u64 = 40;
+
+impl Agent {
+    pub(super) fn perform(
+        &mut self,
+        effect: Effect,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let node = self.node;
+        match effect {
+            Effect::Launch(order) => {
+                let plan = Plan::of(order.spec.id, &order.context.context.commands);
+                self.launching.insert(order.spec.id);
+                let delay = ground.pace.launch.sample(ground.random);
+                self.later(delay, AgentEvent::Spawn(order.spec, plan), context);
+            }
+            Effect::Localize { id, purpose, .. } => {
+                let delay = ground.pace.localize.sample(ground.random);
+                let took = Duration::from_millis(delay);
+                let event = if ground.random.chance(ground.failures.localize) {
+                    WorkerEvent::LocalizationFailed {
+                        id,
+                        purpose,
+                        took,
+                        diagnostics: "the simulation fails this localization".to_owned(),
+                    }
+                } else {
+                    WorkerEvent::Localized {
+                        id,
+                        purpose,
+                        took,
+                        resources: Vec::new(),
+                    }
+                };
+                self.later(delay, AgentEvent::Work(event), context);
+            }
+            Effect::Pause(id) => self.order_freeze(id, true, ground, context),
+            Effect::Resume(id) => self.order_freeze(id, false, ground, context),
+            Effect::Terminate(id) => self.order_end(id, false, ground, context),
+            Effect::ForceKill(id) => self.order_end(id, true, ground, context),
+            Effect::Adopt(order) => self.adopt(&order, ground, context),
+            Effect::Store(order) => self.store(&order, ground, context),
+            Effect::NotifyEnded(_) => {
+                if self.stage == Loop::Resyncing {
+                    self.stage = Loop::Registering;
+                    self.plan_beat(context.now_ms(), context);
+                }
+            }
+            Effect::HeartbeatNow => self.beat_early(context),
+            Effect::Record(Record::Note(note)) => {
+                context.observe(Observation::Noted { node, note });
+            }
+            Effect::CleanUp { id, .. } => context.observe(Observation::Done { node, id }),
+            Effect::Record(_)
+            | Effect::InitializeApplication { .. }
+            | Effect::Link(_)
+            | Effect::ApplyLimits(_)
+            | Effect::SetNodeResource(_)
+            | Effect::Signal { .. }
+            | Effect::ReleaseResources(_)
+            | Effect::FinishApplication { .. }
+            | Effect::EndPipelines(_)
+            | Effect::Logs(_)
+            | Effect::DeleteLogs(_)
+            | Effect::AnswerLocalization(_) => {}
+        }
+    }
+
+    fn later(&self, delay_ms: u64, event: AgentEvent, context: &mut Context) {
+        context.agent_in(delay_ms, self.node, self.incarnation, event);
+    }
+
+    fn launch_event(&self, delay_ms: u64, event: LaunchEvent, context: &mut Context) {
+        let event = AgentEvent::Work(WorkerEvent::Launch(event));
+        self.later(delay_ms, event, context);
+    }
+
+    /// Creates a process, or fails to.
+    pub(super) fn spawn(
+        &mut self,
+        spec: ContainerSpec,
+        plan: Plan,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let id = spec.id;
+        self.launching.remove(&id);
+        let unwanted = self.unwanted.remove(&id);
+        // The launcher skips the process of a container that is to end, or makes and ends it.
+        let is_skipped = unwanted.is_some() && ground.random.chance(500_000);
+        let fails = ground.random.chance(ground.failures.launch);
+        if is_skipped || fails {
+            let status = if is_skipped {
+                ContainerExitStatus::TERMINATED
+            } else {
+                ContainerExitStatus::LAUNCH_FAILED
+            };
+            let failed = LaunchEvent::LaunchFailed {
+                id,
+                status,
+                diagnostics: String::new(),
+            };
+            self.launch_event(0, failed, context);
+            return;
+        }
+        let identity = ground.machine.spawn(spec, plan, context);
+        let launched = LaunchEvent::Launched {
+            id,
+            pid: identity.pid,
+            start_time: identity.start_time,
+            timings: LaunchTimings::default(),
+            signals: Vec::new(),
+        };
+        self.launch_event(ground.random.below(4), launched, context);
+        if let Some(by_force) = unwanted {
+            // Behind the answer to the launch.
+            ground.machine.signal_later(id, by_force, context);
+        }
+    }
+
+    fn order_end(
+        &mut self,
+        id: ContainerId,
+        by_force: bool,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let node = self.node;
+        if by_force && context.is_planted(Planted::SigkillForgotten) {
+            return;
+        }
+        context.observe(Observation::EndOrdered { node, id, by_force });
+        if self.launching.contains(&id) {
+            let forced = self.unwanted.entry(id).or_default();
+            *forced |= by_force;
+        } else {
+            ground.machine.signal(id, by_force, context);
+            if by_force && context.is_planted(Planted::RoomFreedEarly) {
+                self.launch_event(0, LaunchEvent::ProcessesGone(id), context);
+            }
+        }
+    }
+
+    fn order_freeze(
+        &mut self,
+        id: ContainerId,
+        freeze: bool,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let now = context.now_ms();
+        let delay = ground.pace.freeze.sample(ground.random);
+        self.frozen_at = self.frozen_at.max(now + delay);
+        let event = AgentEvent::Freeze(id, freeze);
+        self.later(self.frozen_at - now, event, context);
+    }
+
+    pub(super) fn freeze(
+        &mut self,
+        id: ContainerId,
+        freeze: bool,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let fails = ground.random.chance(ground.failures.freeze);
+        let event = if fails || !ground.machine.freeze(id, freeze, context) {
+            IsolationEvent::PauseFailed(id)
+        } else if freeze {
+            let held_mb = Some(ground.random.within(1..=512));
+            IsolationEvent::Paused { id, held_mb }
+        } else {
+            IsolationEvent::Resumed(id)
+        };
+        let now = self.now(context);
+        self.core
+            .handle(WorkerEvent::Isolation(event), now, now.mono.0 * 1_000);
+    }
+
+    /// Watches a process of an earlier agent. One that has ended is reported at once.
+    fn adopt(&self, order: &AdoptOrder, ground: &Ground<'_>, context: &mut Context) {
+        let (id, identity) = (order.spec.id, order.process);
+        if !ground.machine.lives(id) {
+            let status = ground.machine.ended(id, identity);
+            let lost = if context.is_planted(Planted::LostIsSuccess) {
+                0
+            } else {
+                LOST
+            };
+            self.report_end(id, status.unwrap_or(lost), 1, context);
+        }
+    }
+
+    /// Reports the end of a process.
+    pub fn report_end(&self, id: ContainerId, status: i32, reading_ms: u64, context: &mut Context) {
+        self.launch_event(0, LaunchEvent::ProcessesGone(id), context);
+        let exited = LaunchEvent::Exited {
+            id,
+            status: ContainerExitStatus(status),
+            cause: String::new(),
+            diagnostics: String::new(),
+        };
+        self.launch_event(reading_ms.min(READING_MS), exited, context);
+    }
+
+    fn store(&mut self, order: &StoreOrder, ground: &mut Ground<'_>, context: &mut Context) {
+        let is_kill =
+            matches!(order, StoreOrder::State(_, record) if record.stage() == Stage::Killing);
+        if is_kill && context.is_planted(Planted::KillNotStored) {
+            return;
+        }
+        for write in writes_of(order) {
+            ground.disk.write(write_of(write));
+        }
+        if let StoreOrder::State(id, record) = order
+            && let Some(ended) = record.ended()
+        {
+            self.after_commit(Waiting::Release(*id, ended), ground, context);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The loop of registrations and heartbeats, in the steps of `NodeStatusUpdater`.
+
+use std::time::Duration;
+
+use container_runtime::monitor::Sample;
+use node_manager::core::{Delivery, HeartbeatOrders};
+use node_manager::resource_manager::{Answer, Heartbeat, gap_after};
+use tokio::sync::oneshot;
+
+use super::{Agent, Ground, Loop, Pending, Waiting};
+use crate::context::Context;
+use crate::event::{AgentEvent, Reply, Request};
+use crate::observation::Observation;
+use crate::planted::Planted;
+
+/// Milliseconds of the pause after a call without an answer.
+const PAUSE_MS: std::ops::RangeInclusive<u64> = 500..=2_500;
+
+/// Milliseconds before a registration that follows another at once.
+const RESYNC_MS: u64 = 1_000;
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Agent {
+    /// Plans the next beat, in place of the one planned before.
+    pub(super) fn plan_beat(&mut self, at_ms: u64, context: &mut Context) {
+        self.beat_at = at_ms.max(context.now_ms());
+        let delay = self.beat_at - context.now_ms();
+        context.agent_in(delay, self.node, self.incarnation, AgentEvent::Beat);
+    }
+
+    /// A container has ended.
+    pub(super) fn beat_early(&mut self, context: &mut Context) {
+        self.beats_early = true;
+        let is_waiting = self.pending.is_none() && !self.is_sending;
+        if is_waiting && self.stage == Loop::Beating && self.session.is_answered() {
+            let earliest = self.earliest_beat.max(context.now_ms());
+            if earliest < self.beat_at {
+                self.plan_beat(earliest, context);
+            }
+        }
+    }
+
+    pub(super) fn beat(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
+        if context.now_ms() != self.beat_at || self.pending.is_some() || self.is_sending {
+            return;
+        }
+        let now = self.now(context);
+        match self.stage {
+            Loop::Resyncing => {}
+            Loop::Registering => {
+                let report = self.core.registration_report();
+                let heartbeat = self.core.heartbeat_report(now);
+                let request = self
+                    .session
+                    .registration(report, heartbeat, Sample::default());
+                let request = Box::new(Request::RegisterNode(Box::new(request)));
+                self.send(request, Pending::Registration, ground, context);
+            }
+            Loop::Beating => {
+                self.beats_early = false;
+                let report = self.core.heartbeat_report(now);
+                let interval = self.session.interval();
+                let gap = gap_after(report.containers.len(), interval);
+                self.earliest_beat = context.now_ms() + millis(gap);
+                let everything = Delivery::Everything {
+                    increased: report.increased.clone(),
+                    log_reports: report.log_reports.1,
+                };
+                let Heartbeat {
+                    request,
+                    mut delivery,
+                } = self.session.heartbeat(report, Sample::default());
+                if context.is_planted(Planted::EveryAnswerCounts) {
+                    delivery = everything;
+                }
+                let request = Box::new(Request::Heartbeat(Box::new(request)));
+                self.send(request, Pending::Heartbeat(delivery), ground, context);
+            }
+        }
+    }
+
+    /// Sends a request once its contents are stored.
+    fn send(
+        &mut self,
+        request: Box<Request>,
+        pending: Pending,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        self.is_sending = true;
+        self.after_commit(Waiting::Send(request, pending), ground, context);
+    }
+
+    /// Handles an answer of the ResourceManager.
+    pub fn replied(
+        &mut self,
+        number: u64,
+        reply: Reply,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let is_awaited = self.pending.as_ref().is_some_and(|(of, _)| *of == number);
+        let Some((_, pending)) = self.pending.take_if(|_| is_awaited) else {
+            return;
+        };
+        let now = self.now(context);
+        match (pending, reply) {
+            (Pending::Registration, Reply::NodeRegistered(mut response)) => {
+                match self.session.registered(&mut response) {
+                    Ok(registered) => {
+                        self.stage = Loop::Beating;
+                        let (identifier, resource) =
+                            (registered.rm_identifier, registered.resource);
+                        self.core.registered(identifier, resource, now);
+                        self.plan_beat(context.now_ms(), context);
+                    }
+                    Err(_) => self.pause(ground, context),
+                }
+            }
+            (Pending::Heartbeat(delivery), Reply::Heartbeat(response)) => {
+                match self.session.answered(*response) {
+                    Answer::GoOn(mut orders) => {
+                        self.observe_orders(&orders, context);
+                        spoil_orders(&mut orders, &delivery, context);
+                        self.core.heartbeat_answered(&delivery, *orders, now);
+                        self.settle(ground, context);
+                        self.observe_queue(context);
+                        let interval = millis(self.session.interval());
+                        let due = self.earliest_beat.max(context.now_ms());
+                        let at = if self.beats_early {
+                            due
+                        } else {
+                            context.now_ms() + interval
+                        };
+                        self.plan_beat(at, context);
+                    }
+                    Answer::Resync => self.resync(ground, context),
+                    // No node is decommissioned here.
+                    Answer::Shutdown { .. } => self.pause(ground, context),
+                }
+            }
+            (Pending::Registration | Pending::Heartbeat(_), _) => self.pause(ground, context),
+        }
+        self.settle(ground, context);
+    }
+
+    /// No answer came.
+    pub fn timed_out(&mut self, number: u64, ground: &mut Ground<'_>, context: &mut Context) {
+        if self.pending.as_ref().is_some_and(|(of, _)| *of == number) {
+            self.pending = None;
+            let now = self.now(context);
+            if self.stage == Loop::Beating {
+                self.core.heartbeat_failed(now);
+            }
+            self.pause(ground, context);
+            self.settle(ground, context);
+        }
+    }
+
+    fn pause(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
+        let pause = ground.random.within(PAUSE_MS);
+        self.plan_beat(context.now_ms() + pause, context);
+    }
+
+    fn resync(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
+        let now = self.now(context);
+        self.stage = Loop::Resyncing;
+        // `NotifyEnded` leads on; nobody else listens.
+        let (done, _) = oneshot::channel();
+        self.core.resync(self.keeps_containers_on_resync, done, now);
+        self.settle(ground, context);
+        if self.stage == Loop::Registering {
+            let at = context.now_ms() + ground.random.below(RESYNC_MS);
+            self.plan_beat(at, context);
+        }
+    }
+
+    fn observe_orders(&mut self, orders: &HeartbeatOrders, context: &mut Context) {
+        let node = self.node;
+        for id in orders.acknowledged.iter().chain(&orders.kill_containers) {
+            context.observe(Observation::Forgettable { node, id: *id });
+        }
+        for id in &orders.finish_applications {
+            context.observe(Observation::ApplicationOver { node, id: *id });
+        }
+        if let Some(limit) = orders.queuing_limit {
+            self.queue_limit = limit.max_queue_length;
+        }
+    }
+
+    fn observe_queue(&self, context: &mut Context) {
+        let node = self.node;
+        let limit = self.queue_limit;
+        context.observe(Observation::HeartbeatHandled { node, limit });
+    }
+}
+
+/// Changes orders as a planted fault does.
+fn spoil_orders(orders: &mut HeartbeatOrders, delivery: &Delivery, context: &Context) {
+    if context.is_planted(Planted::LimitIgnored) {
+        orders.queuing_limit = None;
+    }
+    if context.is_planted(Planted::RepeatedOrdersDropped) && *delivery == Delivery::PerhapsNothing {
+        *orders = HeartbeatOrders::default();
+    }
+}

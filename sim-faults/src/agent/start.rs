@@ -1,0 +1,250 @@
+//! The start of an agent: the shipped recovery on the records of the simulated disk, and a core.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use localize::{ContainerDirs, ContainerFolder};
+use node_manager::aux_services::ServiceMetadata;
+use node_manager::context_budget::ContextLimits;
+use node_manager::core::{Core, CoreConfig, CoreParts, RestoredState};
+use node_manager::node_identity::Machine as MachineName;
+use node_manager::recovery::{Decided, FoundState, KeyWriter, Recovered, SPACES, decide};
+use node_manager::resource_manager::{Intervals, NodeDescription, Session};
+use node_manager::secrets::NodeSecrets;
+use node_web::snapshot::{About, MemoryChecks};
+use records::{EpochMillis, NodeId, Resource};
+use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerState, RecoveredStage};
+use sim::Clock;
+
+use super::{Agent, Ground, KeyBuffer, Loop};
+use crate::context::Context;
+use crate::observation::{Known, Observation};
+use crate::planted::Planted;
+
+/// Configuration of a node.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Id of the node.
+    pub id: NodeId,
+    /// Capacity of the node.
+    pub capacity: Resource,
+    /// Configuration of the scheduler.
+    pub scheduler: ContainerSchedulerConfig,
+    /// Whether containers live through a resync.
+    pub keeps_containers_on_resync: bool,
+    /// An open directory, in place of those of containers.
+    pub directory: Arc<dir_handle::DirHandle>,
+}
+
+impl Agent {
+    /// Starts an agent, which takes over what the one before has left.
+    pub fn start(
+        node: usize,
+        incarnation: u32,
+        clock: Clock,
+        config: &NodeConfig,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) -> Self {
+        let mut found = FoundState::from_contents(SPACES.map(|space| ground.disk.records(space)));
+        let mut agent = Self::new(node, incarnation, clock, config, &mut found);
+        let knows_ended = !context.is_planted(Planted::EndedForgotten);
+        let mut noted = ground.machine.noted(knows_ended);
+        if context.is_planted(Planted::KeeperIgnored) {
+            noted.clear();
+        }
+        let mut decided = decide(std::mem::take(&mut found.containers), &noted, &[]);
+        spoil_recovery(&mut decided, context);
+        for stranger in &decided.strangers {
+            ground.machine.kill_stranger(*stranger, context);
+        }
+        let dirs = |recovered: Recovered| {
+            let dirs = recovered.process.map(|_| dirs_in(config));
+            (recovered, dirs)
+        };
+        let state = RestoredState {
+            applications: found.applications.into_iter().collect(),
+            containers: decided.containers.into_iter().map(dirs).collect(),
+            used_tokens: found.used.into_iter().collect(),
+            arrivals: decided.arrivals,
+        };
+        let now = agent.now(context);
+        agent.core.restore(state, now);
+        let known = agent.known();
+        context.observe(Observation::AgentStarted { node, known });
+        agent.settle(ground, context);
+        agent.plan_beat(context.now_ms(), context);
+        agent
+    }
+
+    /// Returns an agent with the keys of the one before and without containers.
+    fn new(
+        node: usize,
+        incarnation: u32,
+        clock: Clock,
+        config: &NodeConfig,
+        found: &mut FoundState,
+    ) -> Self {
+        let secrets = Arc::new(NodeSecrets::default());
+        let keys = Arc::new(KeyBuffer::default());
+        let writer = KeyWriter::to(Arc::<KeyBuffer>::clone(&keys));
+        secrets.set_node_id(config.id.clone());
+        let attempts = std::mem::take(&mut found.attempts);
+        secrets.restore(writer, found.keys.take(), attempts);
+        let intervals = Intervals {
+            usual: Duration::from_secs(1),
+            max: Duration::from_secs(10),
+        };
+        Self {
+            node,
+            incarnation,
+            clock,
+            core: Core::new(CoreParts {
+                config: core_config(config),
+                scheduler: ContainerScheduler::new(config.scheduler, config.capacity),
+                secrets: Arc::clone(&secrets),
+            }),
+            session: Session::new(description(config), Arc::clone(&secrets), intervals),
+            secrets,
+            keys,
+            stage: Loop::Registering,
+            keeps_containers_on_resync: config.keeps_containers_on_resync,
+            pending: None,
+            is_sending: false,
+            waiting: VecDeque::new(),
+            beat_at: 0,
+            earliest_beat: 0,
+            beats_early: false,
+            tick_at: None,
+            launching: BTreeSet::new(),
+            unwanted: BTreeMap::new(),
+            frozen_at: 0,
+            queue_limit: None,
+        }
+    }
+
+    /// Returns what the core knows, for checkers.
+    fn known(&self) -> Known {
+        let snapshot = self.core.snapshot();
+        let mut known = Known::default();
+        let (mut waiting, mut started) = (Vec::new(), Vec::new());
+        for container in snapshot.containers {
+            let entry = (container.id, container.execution_type);
+            known.all.insert(container.id);
+            let is_ahead = matches!(
+                container.state,
+                ContainerState::Localizing | ContainerState::Queued { .. }
+            );
+            if !is_ahead {
+                known.begun.insert(container.id);
+            }
+            match container.state {
+                ContainerState::Queued { place } => waiting.push((place, entry)),
+                ContainerState::Launching { order }
+                | ContainerState::Running { order }
+                | ContainerState::Resuming { order }
+                | ContainerState::Relaunching { order } => started.push((order, entry)),
+                ContainerState::Localizing
+                | ContainerState::Pausing
+                | ContainerState::Paused { .. }
+                | ContainerState::Restarting
+                | ContainerState::Killing { .. }
+                | ContainerState::Gone { .. }
+                | ContainerState::Completing(_)
+                | ContainerState::Done(_) => {}
+            }
+        }
+        waiting.sort_unstable();
+        started.sort_unstable();
+        known.waiting = waiting.into_iter().map(|(_, entry)| entry).collect();
+        known.started = started.into_iter().map(|(_, entry)| entry).collect();
+        known
+    }
+
+    /// Returns the containers that the core knows and that are not done.
+    #[must_use]
+    pub fn live_containers(&self) -> usize {
+        self.core.live_containers()
+    }
+}
+
+/// Changes what is recovered as a planted fault does.
+fn spoil_recovery(decided: &mut Decided, context: &Context) {
+    let waits = |recovered: &Recovered| recovered.stage == RecoveredStage::Waiting;
+    let runs = |recovered: &Recovered| recovered.stage == RecoveredStage::Running;
+    if context.is_planted(Planted::QueuesReversed) {
+        let (mut waiting, others): (Vec<_>, Vec<_>) = std::mem::take(&mut decided.containers)
+            .into_iter()
+            .partition(waits);
+        waiting.reverse();
+        decided.containers = others.into_iter().chain(waiting).collect();
+    }
+    if context.is_planted(Planted::StartsReversed) {
+        let (mut running, others): (Vec<_>, Vec<_>) = std::mem::take(&mut decided.containers)
+            .into_iter()
+            .partition(runs);
+        running.reverse();
+        decided.containers = running.into_iter().chain(others).collect();
+    }
+    if context.is_planted(Planted::StrangersLive) {
+        decided.strangers.clear();
+    }
+}
+
+fn description(config: &NodeConfig) -> NodeDescription {
+    NodeDescription {
+        node_id: config.id.clone(),
+        http_port: 8042,
+        capability: config.capacity,
+        physical: config.capacity,
+        version: mini_rm::core::RM_VERSION.to_owned(),
+    }
+}
+
+/// Returns folders that stand for those of any container: nothing is written into them.
+fn dirs_in(config: &NodeConfig) -> ContainerDirs {
+    let folder = || {
+        let root = Arc::clone(&config.directory);
+        ContainerFolder::new(root, Path::new("/"), PathBuf::new())
+    };
+    ContainerDirs {
+        work_dir: folder(),
+        log_dir: folder(),
+        local_dirs: Vec::new(),
+        local_user_dirs: Vec::new(),
+        log_dirs: Vec::new(),
+    }
+}
+
+fn core_config(config: &NodeConfig) -> CoreConfig {
+    CoreConfig {
+        about: Arc::new(About::at_start(
+            config.id.clone(),
+            8042,
+            EpochMillis(0),
+            MemoryChecks {
+                pmem: true,
+                vmem: false,
+                vmem_pmem_ratio: 2.1,
+            },
+        )),
+        machine: MachineName {
+            name: config.id.host.clone(),
+            address: config.id.host.clone(),
+        },
+        log_retain_ms: 60_000,
+        log_aggregation: None,
+        track_stopped_ms: 600_000,
+        can_freeze: true,
+        contexts: ContextLimits {
+            resources_max: 100,
+            bytes_max: 1 << 20,
+            node_bytes_max: 64 << 20,
+        },
+        private_output: false,
+        service_metadata: ServiceMetadata::default(),
+        remembers: true,
+    }
+}

@@ -1,0 +1,41 @@
+//! When all applications are over, no process of a container is left on any node.
+
+use std::collections::BTreeMap;
+
+use records::ContainerId;
+
+use super::Checker;
+use crate::observation::Observation;
+use crate::watch::{Checked, Finding};
+
+/// The property.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers {
+    running: BTreeMap<ContainerId, usize>,
+}
+
+impl Checker for Leftovers {
+    fn name(&self) -> &'static str {
+        "leftovers"
+    }
+
+    fn observe(&mut self, _: u64, observation: &Observation) -> Checked {
+        match observation {
+            Observation::ProcessStarted { node, id, .. } => {
+                self.running.insert(*id, *node);
+            }
+            Observation::ProcessEnded { id, .. } => {
+                self.running.remove(id);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: u64) -> Checked {
+        match self.running.first_key_value() {
+            Some((id, node)) => Err(Finding::of(*id, format!("runs on node {node} at the end"))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A container that an AM knows to be started gets one process: neither a repeated call nor a
+//! restart of the agent starts a second one.
+//!
+//! A second process is right in two cases, when the first is over: its agent ended before the start
+//! was answered, so nothing was promised and the AM may repeat the call; or the machine ended with
+//! the first, and no record of it was on the disk.
+
+use std::collections::BTreeMap;
+
+use records::ContainerId;
+
+use super::Checker;
+use crate::observation::Observation;
+use crate::watch::{Checked, Finding};
+
+/// The property.
+#[derive(Debug, Default)]
+pub(super) struct StartedOnce {
+    starts: BTreeMap<ContainerId, Start>,
+}
+
+#[derive(Debug, Default)]
+struct Start {
+    /// Node of the process; `None`: there was none yet.
+    node: Option<usize>,
+    is_acknowledged: bool,
+    is_over: bool,
+    may_be_repeated: bool,
+}
+
+impl Checker for StartedOnce {
+    fn name(&self) -> &'static str {
+        "started-once"
+    }
+
+    fn observe(&mut self, _: u64, observation: &Observation) -> Checked {
+        if let Observation::StartAcknowledged { id, .. } = observation {
+            self.starts.entry(*id).or_default().is_acknowledged = true;
+        } else if let Observation::ProcessEnded { id, .. } = observation {
+            self.starts.entry(*id).or_default().is_over = true;
+        } else if let Observation::AgentGone { node, with_machine } = observation {
+            let here = self.starts.values_mut();
+            for start in here.filter(|start| start.node == Some(*node)) {
+                let ends_now = *with_machine && !start.is_over;
+                start.may_be_repeated |= ends_now || !start.is_acknowledged;
+            }
+        } else if let Observation::ProcessStarted { id, node, .. } = observation {
+            let start = self.starts.entry(*id).or_default();
+            if start.node.is_some() && !(start.is_over && start.may_be_repeated) {
+                return Err(Finding::of(*id, "started a second time"));
+            }
+            *start = Start {
+                node: Some(*node),
+                is_acknowledged: start.is_acknowledged,
+                ..Start::default()
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! No container id is given out twice, whatever restarts.
+
+use std::collections::BTreeSet;
+
+use records::ContainerId;
+
+use super::Checker;
+use crate::observation::Observation;
+use crate::watch::{Checked, Finding};
+
+/// The property.
+#[derive(Debug, Default)]
+pub(super) struct UniqueIds {
+    allocated: BTreeSet<ContainerId>,
+}
+
+impl Checker for UniqueIds {
+    fn name(&self) -> &'static str {
+        "unique-ids"
+    }
+
+    fn observe(&mut self, _: u64, observation: &Observation) -> Checked {
+        if let Observation::Allocated { id, .. } = observation
+            && !self.allocated.insert(*id)
+        {
+            return Err(Finding::of(*id, "was given out a second time"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Faults as a schedule that follows from the seed.
+
+use sim::{Distribution, Random};
+
+use crate::context::Context;
+use crate::event::Event;
+use crate::scenario::Scenario;
+
+/// A fault. Nodes are numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An agent ends without warning, and starts again after some milliseconds.
+    AgentCrash(usize, u64),
+    /// A machine ends without warning, and starts again after some milliseconds.
+    MachineCrash(usize, u64),
+    /// Messages between a node and another, or the ResourceManager (`None`), are lost.
+    Cut {
+        /// The node.
+        node: usize,
+        /// The other end.
+        other: Option<usize>,
+        /// Whether those from the node are lost.
+        from_node: bool,
+        /// Whether those to the node are lost.
+        to_node: bool,
+        /// Milliseconds until it is over.
+        for_ms: u64,
+    },
+    /// A cut is over.
+    Heal(usize, Option<usize>),
+    /// A node's wall clock is set so many milliseconds ahead.
+    SetClock(usize, i64),
+    /// A node's disk becomes slow for some milliseconds.
+    SlowDisk(usize, u64),
+    /// A node's disk is as fast as before.
+    NormalDisk(usize),
+    /// A container of a node uses too much memory.
+    Memory(usize),
+    /// The ResourceManager ends and forgets everything.
+    RmRestart,
+    /// Faults are over: the network is whole and loses nothing any more.
+    Over,
+}
+
+/// Plans all faults of a run.
+pub fn plan(scenario: &Scenario, random: &mut Random, context: &mut Context) {
+    let until = scenario.faults_until_ms();
+    let nodes = scenario.size.nodes as u64;
+    let rates = &scenario.faults;
+    type Draw = fn(usize, &mut Random, u64) -> Fault;
+    let kinds: [(Option<u64>, Draw); 7] = [
+        (rates.agent_crash_ms, |node, random, _| {
+            let down_ms = Distribution::LogUniform(10, 40_000).sample(random);
+            Fault::AgentCrash(node, down_ms)
+        }),
+        (rates.machine_crash_ms, |node, random, _| {
+            let down_ms = Distribution::LogUniform(5_000, 60_000).sample(random);
+            Fault::MachineCrash(node, down_ms)
+        }),
+        (rates.partition_ms, cut),
+        (rates.clock_ms, |node, random, _| {
+            let far = Distribution::LogUniform(100, 60_000).sample(random);
+            let far = i64::try_from(far).unwrap_or(0);
+            let ahead_ms = if random.chance(500_000) { far } else { -far };
+            Fault::SetClock(node, ahead_ms)
+        }),
+        (rates.slow_disk_ms, |node, random, _| {
+            Fault::SlowDisk(node, random.within(1_000..=30_000))
+        }),
+        (rates.memory_ms, |node, _, _| Fault::Memory(node)),
+        (rates.rm_restart_ms, |_, _, _| Fault::RmRestart),
+    ];
+    for (mean, draw) in kinds {
+        let Some(mean) = mean else {
+            continue;
+        };
+        let gap = Distribution::Exponential(mean.max(1));
+        let mut at = gap.sample(random);
+        while at < until {
+            let node = usize::try_from(random.below(nodes)).unwrap_or(0);
+            let fault = draw(node, random, nodes);
+            context.queue.push_at(at, Event::Fault(fault));
+            at += gap.sample(random).max(1);
+        }
+    }
+    context.queue.push_at(until, Event::Fault(Fault::Over));
+}
+
+fn cut(node: usize, random: &mut Random, nodes: u64) -> Fault {
+    let is_rm = random.chance(600_000);
+    let other = usize::try_from(random.below(nodes)).unwrap_or(0);
+    let one_way = random.chance(400_000);
+    let from_node = !one_way || random.chance(500_000);
+    Fault::Cut {
+        node,
+        other: (!is_rm).then_some(other),
+        from_node,
+        to_node: !one_way || !from_node,
+        for_ms: Distribution::LogUniform(500, 60_000).sample(random),
+    }
+}

@@ -1,0 +1,42 @@
+//! Faults in simulation: whole nodes, a ResourceManager and ApplicationMasters in virtual time, on
+//! a network and disks that fail. Checkers look for what must never happen.
+//!
+//! The code under test is the shipped one: `node_manager`'s core, its recovery and its session with
+//! the ResourceManager, with `sched` inside, and `mini_rm`'s core. Around it, this crate models
+//! what ships as tasks and threads: launches, cgroups, the store's commits, connections. A run
+//! follows from its seed.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`scenario`] | what follows from a seed: sizes, rates of faults, workload |
+//! | [`world`] | the loop over events |
+//! | [`context`] | event queue, network and observer, which all parts share |
+//! | [`event`] | events, and messages between the parts |
+//! | [`node`], [`machine`], [`agent`] | a node: processes, disk, and the agent while it runs |
+//! | [`rm`] | the ResourceManager |
+//! | [`master`] | ApplicationMasters |
+//! | [`plan`] | what a container's process will do |
+//! | [`faults`] | faults as a schedule |
+//! | [`planted`] | faults planted on purpose, which checkers must catch |
+//! | [`observation`], [`watch`] | what checkers see, and the report of a violation |
+//! | [`checkers`] | properties, one in each file |
+
+pub mod agent;
+pub mod checkers;
+pub mod context;
+pub mod event;
+pub mod faults;
+pub mod machine;
+pub mod master;
+pub mod node;
+pub mod observation;
+pub mod plan;
+pub mod planted;
+pub mod rm;
+pub mod scenario;
+pub mod watch;
+pub mod world;
+
+pub use scenario::{Scenario, Size};
+pub use watch::Violation;
+pub use world::{Outcome, run};

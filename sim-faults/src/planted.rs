@@ -1,0 +1,82 @@
+//! Faults planted on purpose, one at a time, to show that a checker catches them. Each changes what
+//! passes between the code under test and the simulated world, as a defect of the code would. None
+//! is part of a shipped program: nothing but the simulation's own programs depends on this crate.
+
+/// A planted fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// The contents of a heartbeat count as delivered by any answer, also by a repeated one.
+    EveryAnswerCounts,
+    /// The ResourceManager repeats an end that its AM has acknowledged.
+    EndRepeated,
+    /// Orders in the answer to a repeated heartbeat are dropped.
+    RepeatedOrdersDropped,
+    /// Answers to AMs do not wait for the store.
+    ToldBeforeStored,
+    /// The record of a kill under way is not written.
+    KillNotStored,
+    /// A restarted agent does not ask the keeper which processes were left.
+    KeeperIgnored,
+    /// The keeper does not know the containers of processes that ended before their agent. Today's
+    /// keeper does not, as it reads them from the environment of living processes.
+    EndedForgotten,
+    /// A restarted agent leaves processes alone that belong to no container.
+    StrangersLive,
+    /// A restart reverses the queues.
+    QueuesReversed,
+    /// A restart reverses the order of starts.
+    StartsReversed,
+    /// SIGKILL does not follow SIGTERM.
+    SigkillForgotten,
+    /// The allocation of a container is free as soon as SIGKILL is sent.
+    RoomFreedEarly,
+    /// The ResourceManager's limit on the queue is ignored.
+    LimitIgnored,
+    /// A restarted ResourceManager counts ids from the beginning.
+    IdsReused,
+    /// An exit status that nobody knows counts as success.
+    LostIsSuccess,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::EveryAnswerCounts,
+        Self::EndRepeated,
+        Self::RepeatedOrdersDropped,
+        Self::ToldBeforeStored,
+        Self::KillNotStored,
+        Self::KeeperIgnored,
+        Self::EndedForgotten,
+        Self::StrangersLive,
+        Self::QueuesReversed,
+        Self::StartsReversed,
+        Self::SigkillForgotten,
+        Self::RoomFreedEarly,
+        Self::LimitIgnored,
+        Self::IdsReused,
+        Self::LostIsSuccess,
+    ];
+}
+
+/// First seed that catches a planted fault, and the checker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caught {
+    /// The fault.
+    pub planted: Planted,
+    /// Number of seeds, and the name of the checker; `None`: no seed caught it.
+    pub by: Option<(u64, &'static str)>,
+}
+
+/// Runs harsh scenarios with a planted fault, from seed 1 on, until a checker catches it.
+#[must_use]
+pub fn catch(planted: Planted, size: crate::Size, seeds_max: u64) -> Caught {
+    let caught = |seed: &u64| {
+        let mut scenario = crate::Scenario::harsh(*seed, size);
+        scenario.planted = Some(planted);
+        let violation = crate::run(&scenario).violation?;
+        Some((*seed, violation.checker))
+    };
+    let by = (1..=seeds_max).find_map(|seed| caught(&seed));
+    Caught { planted, by }
+}

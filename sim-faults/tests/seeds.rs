@@ -1,0 +1,93 @@
+//! A fixed set of seeds, and some fresh ones. `cargo run --release -p sim-faults` runs any number.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sim_faults::planted::{Planted, catch};
+use sim_faults::{Outcome, Scenario, Size, run};
+
+/// Small clusters: their runs are short enough for every build, and nodes have more faults.
+const SIZE: Size = Size {
+    nodes: 8,
+    seconds: 240,
+};
+
+/// Seeds of the fixed set.
+const FIXED: std::ops::RangeInclusive<u64> = 1..=30;
+
+/// Seeds in which a planted fault must be caught.
+const SEEDS_MAX: u64 = 100;
+
+/// Number of fresh seeds. One in a few hundred still ends in a finding that nobody has explained
+/// (`docs/simulation.md`), so a build has few.
+const FRESH: u64 = 3;
+
+/// Planted faults that no checker catches in so many seeds yet: see `docs/simulation.md`.
+const UNCAUGHT: [Planted; 2] = [Planted::KillNotStored, Planted::RoomFreedEarly];
+
+fn assert_no_violation(seed: u64) -> Outcome {
+    println!("seed {seed}");
+    let outcome = run(&Scenario::of(seed, SIZE));
+    if let Some(violation) = &outcome.violation {
+        panic!(
+            "seed {seed}: {violation}repeat it with: cargo run -p sim-faults -- --seeds 1 --from {seed} \
+             --nodes {} --minutes {}",
+            SIZE.nodes,
+            SIZE.seconds / 60
+        );
+    }
+    outcome
+}
+
+#[test]
+fn no_property_is_violated_by_the_fixed_seeds() {
+    let outcomes: Vec<Outcome> = FIXED.map(assert_no_violation).collect();
+    let containers: u64 = outcomes.iter().map(|outcome| outcome.containers).sum();
+    assert!(
+        containers > 1_000,
+        "only {containers} containers came to an AM"
+    );
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a fresh seed cannot follow from another; it is printed"
+)]
+fn no_property_is_violated_by_fresh_seeds() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let first = now.map_or(0, |now| now.as_secs()) * FRESH;
+    for seed in first..first + FRESH {
+        assert_no_violation(seed);
+    }
+}
+
+#[test]
+fn a_checker_catches_each_planted_fault_but_the_known_ones() {
+    for planted in Planted::ALL
+        .into_iter()
+        .filter(|planted| !UNCAUGHT.contains(planted))
+    {
+        let caught = catch(planted, SIZE, SEEDS_MAX);
+        println!("{caught:?}");
+        assert!(caught.by.is_some(), "{caught:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let figures = |seed| {
+        let outcome = run(&Scenario::of(seed, SIZE));
+        let Outcome {
+            events,
+            observed,
+            containers,
+            virtual_ms,
+            ..
+        } = outcome;
+        [events, observed, containers, virtual_ms]
+    };
+    for seed in [3, 4] {
+        assert_eq!(figures(seed), figures(seed), "seed {seed}");
+    }
+    assert_ne!(figures(3), figures(4));
+}
