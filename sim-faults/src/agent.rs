@@ -46,6 +46,12 @@ pub struct Failures {
     pub localize: u32,
     /// Of a freeze or a thaw.
     pub freeze: u32,
+    /// Of the agent, a moment after an answer that a container is started.
+    pub after_start: u32,
+    /// Of the agent, a moment after an answer that a container is stopped.
+    pub after_stop: u32,
+    /// Virtual time from which agents do not fail any more.
+    pub agents_until_ms: u64,
 }
 
 /// Buffer of the key writer, which is shared with the table of keys.
@@ -245,11 +251,12 @@ impl Agent {
             };
             match waiting {
                 Waiting::Answer(call, reply, ids, promise) => {
-                    self.promise(&ids, promise, context);
+                    self.promise(&ids, promise, ground, context);
                     context.reply(Host::Node(self.node), call, reply);
                 }
                 Waiting::Send(request, pending) => {
                     self.is_sending = false;
+                    self.tell_ends(&request, context);
                     let from = Host::Node(self.node);
                     let number = context.call(self.client(), from, Host::Rm, *request);
                     self.pending = Some((number, pending));

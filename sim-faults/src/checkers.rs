@@ -56,6 +56,9 @@ pub trait Checker {
     }
 }
 
+/// Name of the property that everything comes to its end, at which the world itself looks.
+pub const FINISHES: &str = "finishes";
+
 /// Returns all checkers.
 #[must_use]
 pub fn all(facts: &Facts) -> Vec<Box<dyn Checker>> {

@@ -42,6 +42,11 @@ pub enum Fault {
     Over,
 }
 
+/// Draws the time from the end of an agent to the start of the next, in milliseconds.
+pub fn agent_down_ms(random: &mut Random) -> u64 {
+    Distribution::LogUniform(10, 40_000).sample(random)
+}
+
 /// Plans all faults of a run.
 pub fn plan(scenario: &Scenario, random: &mut Random, context: &mut Context) {
     let until = scenario.faults_until_ms();
@@ -50,8 +55,7 @@ pub fn plan(scenario: &Scenario, random: &mut Random, context: &mut Context) {
     type Draw = fn(usize, &mut Random, u64) -> Fault;
     let kinds: [(Option<u64>, Draw); 7] = [
         (rates.agent_crash_ms, |node, random, _| {
-            let down_ms = Distribution::LogUniform(10, 40_000).sample(random);
-            Fault::AgentCrash(node, down_ms)
+            Fault::AgentCrash(node, agent_down_ms(random))
         }),
         (rates.machine_crash_ms, |node, random, _| {
             let down_ms = Distribution::LogUniform(5_000, 60_000).sample(random);

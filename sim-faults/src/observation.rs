@@ -29,6 +29,13 @@ pub enum Observation {
         /// Node on which it may be started.
         node: usize,
     },
+    /// The ResourceManager launches an AM in a container.
+    MasterLaunched {
+        /// The container, of the AM's attempt.
+        id: ContainerId,
+        /// Node on which it is started.
+        node: usize,
+    },
     /// An answer told the AM that a container has ended.
     Completed {
         /// Attempt whose AM got the answer.
@@ -82,6 +89,13 @@ pub enum Observation {
         id: ContainerId,
         /// Whether they are frozen now.
         is_frozen: bool,
+    },
+    /// A request to the ResourceManager leaves the node and says that a container has ended.
+    EndTold {
+        /// The node.
+        node: usize,
+        /// The container.
+        id: ContainerId,
     },
     /// The agent ordered the end of a container's processes.
     EndOrdered {
@@ -151,12 +165,14 @@ impl Observation {
     pub fn container(&self) -> Option<ContainerId> {
         match self {
             Self::Allocated { id, .. }
+            | Self::MasterLaunched { id, .. }
             | Self::Completed { id, .. }
             | Self::StartAcknowledged { id, .. }
             | Self::StopAcknowledged { id, .. }
             | Self::ProcessStarted { id, .. }
             | Self::ProcessEnded { id, .. }
             | Self::Frozen { id, .. }
+            | Self::EndTold { id, .. }
             | Self::EndOrdered { id, .. }
             | Self::Done { id, .. }
             | Self::Forgettable { id, .. } => Some(*id),
@@ -175,11 +191,13 @@ impl Observation {
     pub const fn node(&self) -> Option<usize> {
         match self {
             Self::Allocated { node, .. }
+            | Self::MasterLaunched { node, .. }
             | Self::StartAcknowledged { node, .. }
             | Self::StopAcknowledged { node, .. }
             | Self::ProcessStarted { node, .. }
             | Self::ProcessEnded { node, .. }
             | Self::Frozen { node, .. }
+            | Self::EndTold { node, .. }
             | Self::EndOrdered { node, .. }
             | Self::Noted { node, .. }
             | Self::HeartbeatHandled { node, .. }

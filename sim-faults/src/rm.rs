@@ -8,11 +8,14 @@ use mini_rm::core::{Core, Effect, QUEUE};
 use mini_rm::nodes::DEFAULT_RACK;
 use mini_rm::refusal::Refusal;
 use mini_rm::tokens::AmrmTokenSecretManager;
-use records::{ApplicationAttemptId, Now, Resource};
+use prost::Message as _;
+use records::{ApplicationAttemptId, ContainerId, Now, Resource};
 use sim::{Clock, Random};
+use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateResponseProto, ApplicationSubmissionContextProto, ContainerLaunchContextProto,
-    FinishApplicationMasterRequestProto, RegisterApplicationMasterRequestProto,
+    ContainerTokenIdentifierProto, FinishApplicationMasterRequestProto,
+    RegisterApplicationMasterRequestProto,
 };
 
 use crate::context::Context;
@@ -169,12 +172,15 @@ impl ResourceManager {
     fn perform(&mut self, context: &mut Context) {
         for effect in self.core.take_effects() {
             let Effect::Launch(launch) = effect;
+            let node = crate::scenario::index_of(&launch.node);
+            let id = container_of(&launch.container_token);
+            context.observe(Observation::MasterLaunched { id, node });
             let start = Start {
                 token: launch.container_token,
                 context: launch.context,
             };
             let request = Request::Start(Box::new((launch.nm_token, vec![start])));
-            let node = Host::Node(crate::scenario::index_of(&launch.node));
+            let node = Host::Node(node);
             let client = Client::Launcher(self.incarnation);
             let number = context.call(client, Host::Rm, node, request);
             self.launches.insert(number, launch.attempt);
@@ -204,6 +210,14 @@ impl ResourceManager {
         self.core.master_launched(attempt, outcome, now);
         self.perform(context);
     }
+}
+
+/// Reads the id in a container token.
+fn container_of(token: &TokenProto) -> ContainerId {
+    let identifier = ContainerTokenIdentifierProto::decode(&*token.identifier);
+    let id = identifier.ok().and_then(|token| token.container_id);
+    let id = id.and_then(|id| ContainerId::try_from(&id).ok());
+    id.expect("the ResourceManager makes container tokens with an id")
 }
 
 fn core(config: &Arc<Config>, random: &mut Random, now: Now) -> Core {

@@ -26,6 +26,13 @@ const FAULTS_PERCENT: u64 = 65;
 /// Share of a run in which applications are submitted, in percent.
 const SUBMISSIONS_PERCENT: u64 = 50;
 
+/// Probability that an agent ends a moment after it has accepted the start of a container, in parts
+/// per million, where agents end at all.
+const AFTER_START: u32 = 5_000;
+
+/// The same after it has accepted the end of a container, which is rarer.
+const AFTER_STOP: u32 = 300_000;
+
 /// Size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -93,6 +100,8 @@ pub struct Scenario {
     pub submission_ms: u64,
     /// Fault planted on purpose.
     pub planted: Option<Planted>,
+    /// Name of the only checker that looks on; `None`: all do.
+    pub only: Option<&'static str>,
     heartbeat_ms: u64,
     pauses: bool,
     keeps_containers_on_resync: bool,
@@ -136,6 +145,11 @@ impl Scenario {
                 memory_ms: per_node(60),
                 rm_restart_ms: Some(size.seconds * 400),
             },
+            failures: Failures {
+                after_start: AFTER_START,
+                after_stop: AFTER_STOP,
+                ..mixed.failures
+            },
             ..mixed
         }
     }
@@ -165,6 +179,7 @@ impl Scenario {
             duplicate_per_million: if is_lossy { pick(random, 30_000) } else { 0 },
         };
         let rm_restarts = random.chance(100_000);
+        let agents_end = faults.agent_crash_ms.is_some();
         Self {
             seed,
             size,
@@ -179,6 +194,9 @@ impl Scenario {
                 launch: pick(random, 10_000),
                 localize: pick(random, 20_000),
                 freeze: pick(random, 50_000),
+                after_start: if agents_end { AFTER_START } else { 0 },
+                after_stop: if agents_end { AFTER_STOP } else { 0 },
+                agents_until_ms: size.seconds * 10 * FAULTS_PERCENT,
             },
             faults: FaultRates {
                 rm_restart_ms: rm_restarts.then_some(size.seconds * 700),
@@ -186,6 +204,7 @@ impl Scenario {
             },
             submission_ms: random.within(20..=60) * 60_000 / nodes.max(1),
             planted: None,
+            only: None,
             heartbeat_ms: *random.pick(&[1_000, 2_000, 3_000]).unwrap_or(&1_000),
             pauses: random.chance(500_000),
             keeps_containers_on_resync: random.chance(850_000),
@@ -319,7 +338,7 @@ pub fn task(random: &mut Random) -> Plan {
             run_ms: Distribution::LogUniform(10, 90_000).sample(random),
             status: if fails { 1 } else { 0 },
         },
-        ignores_term: random.chance(100_000),
-        stuck_ms: Distribution::Mostly(0, 20_000, 20_000).sample(random),
+        ignores_term: random.chance(150_000),
+        stuck_ms: Distribution::Mostly(0, 20_000, 50_000).sample(random),
     }
 }

@@ -74,6 +74,8 @@ pub type Checked = Result<(), Finding>;
 /// Observer of a run.
 pub struct Watch {
     checkers: Vec<Box<dyn Checker>>,
+    /// The only property that counts; `None`: all count.
+    only: Option<&'static str>,
     trace: VecDeque<(u64, Observation)>,
     violation: Option<Violation>,
     observed: u64,
@@ -81,11 +83,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns an observer with all checkers.
+    /// Returns an observer with all checkers, or only the one of this name.
     #[must_use]
-    pub fn new(world: &checkers::Facts) -> Self {
+    pub fn new(world: &checkers::Facts, only: Option<&'static str>) -> Self {
+        let mut checkers = checkers::all(world);
+        checkers.retain(|checker| only.is_none_or(|only| checker.name() == only));
         Self {
-            checkers: checkers::all(world),
+            checkers,
+            only,
             trace: VecDeque::new(),
             violation: None,
             observed: 0,
@@ -131,6 +136,9 @@ impl Watch {
 
     /// Records a violation that the world itself has noticed.
     pub fn violated(&mut self, checker: &'static str, at_ms: u64, finding: Finding) {
+        if self.only.is_some_and(|only| only != checker) {
+            return;
+        }
         let of_containers = |observation: &Observation| {
             let container = observation.container();
             container.is_some_and(|id| finding.containers.contains(&id))

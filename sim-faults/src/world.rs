@@ -8,7 +8,7 @@ use std::sync::Arc;
 use records::{ApplicationAttemptId, ContainerId};
 use sim::{Distribution, LinkModel, Network, Random, Streams};
 
-use crate::checkers::Facts;
+use crate::checkers::{FINISHES, Facts};
 use crate::context::Context;
 use crate::event::{Call, Client, Event, Host, Reply, Request};
 use crate::faults::{self, Fault};
@@ -87,11 +87,12 @@ impl<'a> World<'a> {
     fn new(scenario: &'a Scenario) -> Self {
         let streams = Streams::new(scenario.seed);
         let network = Network::new(scenario.link, streams.stream("network", 0));
-        let watch = Watch::new(&Facts {
+        let facts = Facts {
             capacity: scenario::CAPACITY,
             nodes: scenario.size.nodes,
             sigkill_delay_ms: scenario::SIGKILL_DELAY_MS,
-        });
+        };
+        let watch = Watch::new(&facts, scenario.only);
         let root = dir_handle::DirHandle::open_ambient(Path::new("/"));
         let root = Arc::new(root.expect("the root directory can be opened"));
         let mut context = Context::new(network, watch, scenario.planted);
@@ -164,7 +165,7 @@ impl<'a> World<'a> {
             containers: held.into_iter().collect(),
             node,
         };
-        self.context.watch.violated("finishes", now, finding);
+        self.context.watch.violated(FINISHES, now, finding);
     }
 
     fn dispatch(&mut self, event: Event) {

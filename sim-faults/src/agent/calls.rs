@@ -12,9 +12,13 @@ use wire::token::Token;
 
 use super::{Agent, Ground, Promise, Waiting};
 use crate::context::Context;
-use crate::event::{Call, Each, Host, Reply, Request, Start};
+use crate::event::{Call, Each, Event, Host, Reply, Request, Start};
+use crate::faults::{self, Fault};
 use crate::observation::Observation;
 use crate::planted::Planted;
+
+/// Milliseconds between the last answer of an agent and its end, at most.
+const LAST_ACT_MS: u64 = 50;
 
 type Refused = Result<(Each, Promise), RemoteException>;
 
@@ -52,7 +56,7 @@ impl Agent {
         if context.is_planted(Planted::ToldBeforeStored)
             && let Waiting::Answer(call, reply, ids, promise) = waiting
         {
-            self.promise(&ids, promise, context);
+            self.promise(&ids, promise, ground, context);
             context.reply(Host::Node(self.node), call, reply);
             return;
         }
@@ -125,8 +129,14 @@ impl Agent {
         Ok((each, Promise::Nothing))
     }
 
-    /// Notes what an answer promises.
-    pub(super) fn promise(&self, ids: &[ContainerId], promise: Promise, context: &mut Context) {
+    /// Notes what an answer promises. Now and then, this is the agent's last act.
+    pub(super) fn promise(
+        &self,
+        ids: &[ContainerId],
+        promise: Promise,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
         let node = self.node;
         for id in ids {
             match promise {
@@ -138,6 +148,16 @@ impl Agent {
                 }
                 Promise::Nothing => {}
             }
+        }
+        let fails = match promise {
+            Promise::Started => ground.failures.after_start,
+            Promise::Stopped => ground.failures.after_stop,
+            Promise::Nothing => 0,
+        };
+        if context.now_ms() < ground.failures.agents_until_ms && ground.random.chance(fails) {
+            let crash = Fault::AgentCrash(node, faults::agent_down_ms(ground.random));
+            let delay = ground.random.within(0..=LAST_ACT_MS);
+            context.queue.push_in(delay, Event::Fault(crash));
         }
     }
 }

@@ -112,9 +112,13 @@ impl Agent {
         self.launching.remove(&id);
         let unwanted = self.unwanted.remove(&id);
         // The launcher skips the process of a container that is to end, or makes and ends it.
-        let is_skipped = unwanted.is_some() && ground.random.chance(500_000);
+        let lives = context.is_planted(Planted::LateLaunchLives);
+        let is_skipped = unwanted.is_some() && (lives || ground.random.chance(500_000));
         let fails = ground.random.chance(ground.failures.launch);
         if is_skipped || fails {
+            if is_skipped && lives {
+                let _unknown = ground.machine.spawn(spec, plan, context);
+            }
             let status = if is_skipped {
                 ContainerExitStatus::TERMINATED
             } else {

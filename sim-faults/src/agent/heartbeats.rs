@@ -5,7 +5,9 @@ use std::time::Duration;
 use container_runtime::monitor::Sample;
 use node_manager::core::{Delivery, HeartbeatOrders};
 use node_manager::resource_manager::{Answer, Heartbeat, gap_after};
+use records::ContainerId;
 use tokio::sync::oneshot;
+use wire::proto::hadoop_yarn::{ContainerIdProto, ContainerStateProto};
 
 use super::{Agent, Ground, Loop, Pending, Waiting};
 use crate::context::Context;
@@ -175,6 +177,27 @@ impl Agent {
         if self.stage == Loop::Registering {
             let at = context.now_ms() + ground.random.below(RESYNC_MS);
             self.plan_beat(at, context);
+        }
+    }
+
+    /// Shows which ends of containers a request tells.
+    pub(super) fn tell_ends(&self, request: &Request, context: &mut Context) {
+        let node = self.node;
+        let is_over = |state: ContainerStateProto| state == ContainerStateProto::CComplete;
+        let mut tell = |id: Option<&ContainerIdProto>| {
+            if let Some(Ok(id)) = id.map(ContainerId::try_from) {
+                context.observe(Observation::EndTold { node, id });
+            }
+        };
+        if let Request::Heartbeat(heartbeat) = request {
+            let statuses = heartbeat.node_status.iter();
+            let statuses = statuses.flat_map(|status| &status.containers_statuses);
+            let ended = statuses.filter(|status| is_over(status.state()));
+            ended.for_each(|status| tell(status.container_id.as_ref()));
+        } else if let Request::RegisterNode(registration) = request {
+            let ended = registration.container_statuses.iter();
+            let ended = ended.filter(|status| is_over(status.container_state()));
+            ended.for_each(|status| tell(status.container_id.as_ref()));
         }
     }
 

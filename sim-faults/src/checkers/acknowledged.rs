@@ -19,15 +19,16 @@ const STOP_MS: u64 = 5_000;
 pub(super) struct Acknowledged {
     /// Containers that each node must know.
     promised: BTreeMap<usize, BTreeSet<ContainerId>>,
-    /// Containers to stop, with their nodes and the time from which the agent could.
-    to_stop: BTreeMap<ContainerId, (usize, u64)>,
+    /// Containers to stop, with their nodes and the time from which the agent could; `None`: no
+    /// agent runs.
+    to_stop: BTreeMap<ContainerId, (usize, Option<u64>)>,
 }
 
 impl Acknowledged {
     fn started(&mut self, at_ms: u64, node: usize, known: &Known) -> Checked {
         for (of, since) in self.to_stop.values_mut() {
             if *of == node {
-                *since = at_ms;
+                *since = Some(at_ms);
             }
         }
         let mut promised = self.promised.entry(node).or_default().iter();
@@ -42,7 +43,7 @@ impl Acknowledged {
 
     fn ended(&mut self, at_ms: u64, id: ContainerId, by_itself: bool) -> Checked {
         match self.to_stop.remove(&id) {
-            Some((_, since)) if by_itself && at_ms > since + STOP_MS => {
+            Some((_, Some(since))) if by_itself && at_ms > since + STOP_MS => {
                 Err(Finding::of(id, "its stop was accepted, and it ran on"))
             }
             _ => Ok(()),
@@ -61,7 +62,7 @@ impl Checker for Acknowledged {
                 self.promised.entry(*node).or_default().insert(*id);
             }
             Observation::StopAcknowledged { node, id } => {
-                self.to_stop.entry(*id).or_insert((*node, at_ms));
+                self.to_stop.entry(*id).or_insert((*node, Some(at_ms)));
             }
             Observation::ProcessEnded { id, by_itself, .. } => {
                 return self.ended(at_ms, *id, *by_itself);
@@ -72,6 +73,10 @@ impl Checker for Acknowledged {
             Observation::ApplicationOver { node, id } => {
                 let promised = self.promised.entry(*node).or_default();
                 promised.retain(|container| container.application_id() != *id);
+            }
+            Observation::AgentGone { node, .. } => {
+                let here = self.to_stop.values_mut().filter(|(of, _)| of == node);
+                here.for_each(|(_, since)| *since = None);
             }
             Observation::AgentStarted { node, known } => return self.started(at_ms, *node, known),
             // Its nodes are told to forget what it does not know.

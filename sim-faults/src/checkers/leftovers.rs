@@ -1,4 +1,5 @@
-//! When all applications are over, no process of a container is left on any node.
+//! No process of a container is left when its node cleans up after it, nor on any node when all
+//! applications are over.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,9 @@ impl Checker for Leftovers {
             }
             Observation::ProcessEnded { id, .. } => {
                 self.running.remove(id);
+            }
+            Observation::Done { node, id } if self.running.get(id) == Some(node) => {
+                return Err(Finding::of(*id, "is cleaned up after, and has a process"));
             }
             _ => {}
         }

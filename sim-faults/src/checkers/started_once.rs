@@ -2,8 +2,9 @@
 //! restart of the agent starts a second one.
 //!
 //! A second process is right in two cases, when the first is over: its agent ended before the start
-//! was answered, so nothing was promised and the AM may repeat the call; or the machine ended with
-//! the first, and no record of it was on the disk.
+//! was answered, so nothing was promised and the AM may repeat the call; or the machine ended, and
+//! nobody had been told of the first one's end. What a machine has done since its last commit, it
+//! forgets, and a launch does not wait for a commit.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ struct Start {
     node: Option<usize>,
     is_acknowledged: bool,
     is_over: bool,
+    is_told: bool,
     may_be_repeated: bool,
 }
 
@@ -38,11 +40,13 @@ impl Checker for StartedOnce {
             self.starts.entry(*id).or_default().is_acknowledged = true;
         } else if let Observation::ProcessEnded { id, .. } = observation {
             self.starts.entry(*id).or_default().is_over = true;
+        } else if let Observation::EndTold { id, .. } = observation {
+            self.starts.entry(*id).or_default().is_told = true;
         } else if let Observation::AgentGone { node, with_machine } = observation {
             let here = self.starts.values_mut();
             for start in here.filter(|start| start.node == Some(*node)) {
-                let ends_now = *with_machine && !start.is_over;
-                start.may_be_repeated |= ends_now || !start.is_acknowledged;
+                let is_forgotten = *with_machine && !start.is_told;
+                start.may_be_repeated |= is_forgotten || !start.is_acknowledged;
             }
         } else if let Observation::ProcessStarted { id, node, .. } = observation {
             let start = self.starts.entry(*id).or_default();

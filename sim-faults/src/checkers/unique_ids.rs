@@ -20,11 +20,13 @@ impl Checker for UniqueIds {
     }
 
     fn observe(&mut self, _: u64, observation: &Observation) -> Checked {
-        if let Observation::Allocated { id, .. } = observation
-            && !self.allocated.insert(*id)
-        {
-            return Err(Finding::of(*id, "was given out a second time"));
+        match observation {
+            Observation::Allocated { id, .. } | Observation::MasterLaunched { id, .. }
+                if !self.allocated.insert(*id) =>
+            {
+                Err(Finding::of(*id, "was given out a second time"))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
