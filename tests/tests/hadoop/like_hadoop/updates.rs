@@ -107,8 +107,8 @@ fn version(allocation: Allocation, version: i32) -> Allocation {
     }
 }
 
-/// Asks for an update; if it is accepted, returns once the container's status shows it. Hadoop's node
-/// answers before it has changed the container.
+/// Asks for an update; if it is accepted, returns once the container's status shows it. Hadoop's
+/// node answers before it has changed the container.
 fn text_of_update(twin: &Twin, to: &Allocation) -> String {
     let text = text_of_refusal(twin.am.update(to));
     if text == "accepted" {
