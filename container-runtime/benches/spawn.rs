@@ -170,7 +170,7 @@ impl<'a> Bench<'a> {
                     } = timings;
                     phases = [queue_us, prepare_us, spawn_us].map(Duration::from_micros);
                 }
-                LaunchEvent::ProcessesGone(_) => {}
+                LaunchEvent::ProcessesGone(_) | LaunchEvent::StrangersGone(_) => {}
                 LaunchEvent::Exited { .. } => return Ok((taken, phases)),
                 failed @ LaunchEvent::LaunchFailed { .. } => {
                     return Err(format!("{failed:?}").into());
@@ -202,7 +202,9 @@ impl<'a> Bench<'a> {
             }
             let event = self.runtime.block_on(node(self).events.recv());
             match event.ok_or("the launcher has gone")? {
-                LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
+                LaunchEvent::Launched { .. }
+                | LaunchEvent::ProcessesGone(_)
+                | LaunchEvent::StrangersGone(_) => {}
                 LaunchEvent::Exited { .. } => {
                     alive -= 1;
                     ended += 1;

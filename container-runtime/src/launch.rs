@@ -54,9 +54,9 @@ pub use error::{LaunchError, NoPlan};
 pub use files::add_links;
 pub use lanes::LAUNCH_QUEUE_MAX;
 pub use launcher::{Adoption, LaunchRefused, Launcher, MakePlan};
-pub use leader::{SharedExits, kill_stranger};
+pub use leader::{SharedExits, end_strangers};
 pub use markers::java_feature_version;
-pub use outlives::Outlives;
+pub use outlives::{Outlives, size_in};
 pub use process_tree::adopt_orphans;
 pub use registry::RunningProcess;
 

@@ -47,7 +47,9 @@ async fn exit_of(events: &mut mpsc::Receiver<LaunchEvent>) -> (i64, i32) {
             .expect("an event in time")
             .expect("a launcher that lives")
         {
-            LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
+            LaunchEvent::Launched { .. }
+            | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::StrangersGone(_) => {}
             LaunchEvent::Exited { id, status, .. } => return (id.id, status.0),
             other @ LaunchEvent::LaunchFailed { .. } => panic!("{other:?}"),
         }

@@ -8,7 +8,7 @@
 //! 0   time at which the program took the slot; 0: it is free     written by the program
 //! 8   pid of the child; 0: it has not run yet                    written by the child
 //! 16  time at which the child ran first                          written by the child
-//! 24  name, filled up with zeros                                 written by the program
+//! 24  name, a zero, a remark, filled up with zeros               written by the program
 //! ```
 //! Numbers are `u64` in the machine's order, times nanoseconds of `CLOCK_BOOTTIME`, whose ticks
 //! `/proc/PID/stat` shows as start time: of all processes that ever have a pid, one was started
@@ -92,6 +92,8 @@ pub enum StartsError {
 pub struct FoundStart {
     /// Name under which the child was made.
     pub name: String,
+    /// Remark of the program on the child; may be empty.
+    pub remark: String,
     /// The pid; `None`: no child ever ran.
     pid: Option<i32>,
     /// Times between which the child was made, in clock ticks since boot.
@@ -104,9 +106,17 @@ impl FoundStart {
     pub fn of(name: &str, process: ProcessIdentity) -> Self {
         Self {
             name: name.to_owned(),
+            remark: String::new(),
             pid: Some(process.pid),
             ticks: (process.start_time, process.start_time),
         }
+    }
+
+    /// Adds a remark.
+    #[must_use]
+    pub fn with_remark(self, remark: &str) -> Self {
+        let remark = remark.to_owned();
+        Self { remark, ..self }
     }
 
     /// Returns the process, as the keepers have recorded it, or as it runs or waits to be reaped.
@@ -196,11 +206,11 @@ impl StartSlots {
     }
 
     /// Takes a slot for a child that is about to be made. It stays taken until
-    /// [`StartSlot::free`].
+    /// [`StartSlot::free`]. A remark that does not fit behind the name is left out.
     ///
     /// # Errors
     /// [`StartsError`].
-    pub fn claim(self: &Arc<Self>, name: &str) -> Result<StartSlot, StartsError> {
+    pub fn claim(self: &Arc<Self>, name: &str, remark: &str) -> Result<StartSlot, StartsError> {
         let is_good =
             !name.is_empty() && name.len() <= SLOT_BYTES - NAME_AT && !name.as_bytes().contains(&0);
         if !is_good {
@@ -219,7 +229,11 @@ impl StartSlots {
         };
         let mut slot = [0; SLOT_BYTES];
         slot[..PID_AT].copy_from_slice(&now_ns.to_ne_bytes());
-        slot[NAME_AT..][..name.len()].copy_from_slice(name.as_bytes());
+        let (name_at, rest) = slot[NAME_AT..].split_at_mut(name.len());
+        name_at.copy_from_slice(name.as_bytes());
+        if let Some(remark_at) = rest.get_mut(1..=remark.len()) {
+            remark_at.copy_from_slice(remark.as_bytes());
+        }
         if let Err(error) = self.file.write_all_at(&slot, offset(index)) {
             self.lock().free.push(index);
             return Err(failed(error));
@@ -336,14 +350,16 @@ fn read_slot(slot: &[u8; SLOT_BYTES]) -> Option<(u64, FoundStart)> {
         Some(u64::from_ne_bytes(bytes))
     };
     let (claimed_ns, pid, began_ns) = (word(0)?, word(PID_AT)?, word(BEGAN_AT)?);
-    let name = slot[NAME_AT..].split(|byte| *byte == 0).next()?;
-    let name = std::str::from_utf8(name).ok()?;
+    let mut texts = slot[NAME_AT..].split(|byte| *byte == 0);
+    let mut text = || std::str::from_utf8(texts.next().unwrap_or_default()).ok();
+    let (name, remark) = (text()?, text().unwrap_or_default());
     if claimed_ns == 0 || name.is_empty() {
         return None;
     }
     let tick_ns = SECOND_NS / procfs::ticks_per_second().max(1);
     let start = FoundStart {
         name: name.to_owned(),
+        remark: remark.to_owned(),
         pid: i32::try_from(pid).ok().filter(|pid| *pid > 0),
         ticks: (claimed_ns / tick_ns, began_ns / tick_ns),
     };

@@ -16,7 +16,7 @@ mod decide;
 mod record;
 mod stored;
 
-pub use decide::{Decided, Recovered, decide};
+pub use decide::{Decided, Recovered, Stranger, decide};
 pub use record::{
     AclRecord, ApplicationRecord, ApplicationStage, EndedProcess, Ending, KeyRecord, KeysRecord,
     RecordError, ServiceDataRecord, Stage, StartRecord, StateRecord,

@@ -59,6 +59,8 @@ pub struct ContainerScheduler {
     config: ContainerSchedulerConfig,
     node: Resource,
     containers: BTreeMap<ContainerId, Container>,
+    /// Room of processes of an earlier run that belong to no container, until they are gone.
+    withheld: BTreeMap<ContainerId, Resource>,
     index: Index,
     timers: Timers,
     queuing_limit: Option<ContainerQueuingLimit>,
@@ -100,6 +102,7 @@ impl ContainerScheduler {
             config,
             node,
             containers: BTreeMap::new(),
+            withheld: BTreeMap::new(),
             index: Index::new(config.vmem_check),
             timers: Timers::default(),
             queuing_limit: None,

@@ -3,18 +3,18 @@
 //!
 //! A container's entries are a function of its type, size and state alone. Therefore one function
 //! adds them and one removes them, nothing can drift, and a rebuilt index must equal the current
-//! one.
+//! one. Room withheld after a restart is in the sums as well.
 
 use std::collections::BTreeMap;
 
-use records::{ContainerId, ExecutionType};
+use records::{ContainerId, ExecutionType, Resource};
 
 use crate::action::ContainerSpec;
 use crate::container_state::ContainerState;
 use crate::queue::{Queue, Waiting};
 use crate::utilization::{Amount, ResourceUtilizationTracker, VmemPmemRatio};
 
-/// Queues, order of starts and sums, all derived from the containers.
+/// Queues, order of starts and sums, all derived from the containers and from what is withheld.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Index {
     vmem_check: Option<VmemPmemRatio>,
@@ -72,6 +72,20 @@ impl Index {
         if let Some(order) = evictable_order(spec, state) {
             self.evictable.remove(&order);
         }
+    }
+
+    /// Adds room that no container may take. It is freed without a further decision.
+    pub(crate) fn withhold(&mut self, resource: Resource) {
+        let amount = Amount::new(resource, self.vmem_check);
+        self.utilization.allocated += amount;
+        self.utilization.being_freed += amount;
+    }
+
+    /// Removes room that was added before.
+    pub(crate) fn give_back(&mut self, resource: Resource) {
+        let amount = Amount::new(resource, self.vmem_check);
+        self.utilization.allocated -= amount;
+        self.utilization.being_freed -= amount;
     }
 
     /// Returns the queue of guaranteed containers.

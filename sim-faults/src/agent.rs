@@ -9,7 +9,9 @@ mod start;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
+use keeper::ProcessIdentity;
 use node_manager::core::{Core, Delivery};
 use node_manager::recovery::{EndedProcess, RecordSink, RecordWrite};
 use node_manager::resource_manager::Session;
@@ -147,6 +149,8 @@ pub struct Agent {
     launching: BTreeSet<ContainerId>,
     /// Those of them that are to end, and whether by SIGKILL.
     unwanted: BTreeMap<ContainerId, bool>,
+    /// Processes that an earlier agent left and that belong to no container, until they are gone.
+    strangers: BTreeMap<ContainerId, BTreeSet<ProcessIdentity>>,
     /// Virtual time of the last answer of the cgroups' owner, which answers in order.
     frozen_at: u64,
     queue_limit: Option<usize>,
@@ -202,6 +206,20 @@ impl Agent {
         };
         let event = AgentEvent::Work(WorkerEvent::MemoryExceeded(exceeded));
         self.handle(event, ground, context);
+    }
+
+    /// Reports the containers whose left processes are all gone, and forgets the notes of these.
+    pub fn report_ended_strangers(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
+        let lives = |process: &ProcessIdentity| ground.machine.has(*process);
+        let over = self.strangers.iter();
+        let over = over.filter(|(_, processes)| !processes.iter().any(lives));
+        let over: Vec<ContainerId> = over.map(|(id, _)| *id).collect();
+        for id in over {
+            for process in self.strangers.remove(&id).unwrap_or_default() {
+                ground.machine.release(id, Some(process.pid));
+            }
+            self.launch_event(0, LaunchEvent::StrangersGone(id), context);
+        }
     }
 
     /// Performs the core's effects, and plans what follows: the commit of what they store, and the

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use keeper::{FoundStart, ProcessIdentity};
-use records::ContainerId;
+use records::{ContainerId, Resource};
 use sched::ContainerSpec;
 use sim::Random;
 
@@ -25,6 +25,7 @@ const SIGKILL_MS: u64 = 15;
 #[derive(Debug)]
 struct Process {
     identity: ProcessIdentity,
+    size: Resource,
     plan: Plan,
     /// Milliseconds left when it last began to run.
     left_ms: u64,
@@ -37,10 +38,19 @@ struct Process {
     is_killed: bool,
 }
 
+/// First process that has ended.
+#[derive(Debug)]
+struct Ended {
+    identity: ProcessIdentity,
+    size: Resource,
+    status: i32,
+}
+
 /// Child that an agent left to its keeper.
 #[derive(Debug)]
 struct Left {
     id: ContainerId,
+    size: Resource,
     identity: ProcessIdentity,
     /// Whether it lived when the agent ended, so that the keeper could read its environment.
     was_alive: bool,
@@ -55,7 +65,7 @@ pub struct Machine {
     next_pid: i32,
     processes: BTreeMap<ContainerId, Process>,
     /// Ended first processes whose status nobody has stored yet.
-    ended: BTreeMap<ContainerId, (ProcessIdentity, i32)>,
+    ended: BTreeMap<ContainerId, Ended>,
     left: Vec<Left>,
     random: Random,
 }
@@ -100,6 +110,7 @@ impl Machine {
         };
         let process = Process {
             identity,
+            size: resource,
             plan,
             left_ms,
             runs_since: Some(context.now_ms()),
@@ -131,6 +142,13 @@ impl Machine {
     #[must_use]
     pub fn lives(&self, id: ContainerId) -> bool {
         self.processes.contains_key(&id)
+    }
+
+    /// Returns whether a process exists.
+    #[must_use]
+    pub fn has(&self, identity: ProcessIdentity) -> bool {
+        let mut processes = self.processes.values();
+        processes.any(|process| process.identity == identity)
     }
 
     /// Returns one of the containers whose processes are tasks.
@@ -237,9 +255,13 @@ impl Machine {
         if process.plan.work == Work::Master {
             context.gone_masters.push(id.attempt);
         }
-        let identity = process.identity;
+        let ended = Ended {
+            identity: process.identity,
+            size: process.size,
+            status,
+        };
         self.processes.remove(&id);
-        self.ended.insert(id, (identity, status));
+        self.ended.insert(id, ended);
         let node = self.node;
         context.observe(Observation::ProcessEnded {
             node,
@@ -253,8 +275,8 @@ impl Machine {
     /// Returns the status of an ended process that nobody has stored yet.
     #[must_use]
     pub fn ended(&self, id: ContainerId, identity: ProcessIdentity) -> Option<i32> {
-        let (found, status) = self.ended.get(&id)?;
-        (*found == identity).then_some(*status)
+        let ended = self.ended.get(&id)?;
+        (ended.identity == identity).then_some(ended.status)
     }
 
     /// Forgets the status of an ended process, which is stored. `pid`: the process; `None`: the
@@ -262,7 +284,7 @@ impl Machine {
     pub fn release(&mut self, id: ContainerId, pid: Option<i32>) {
         let is_meant = |identity: &ProcessIdentity| pid.is_none_or(|pid| identity.pid == pid);
         self.ended
-            .retain(|of, (identity, _)| *of != id || !is_meant(identity));
+            .retain(|of, ended| *of != id || !is_meant(&ended.identity));
         self.left
             .retain(|left| left.id != id || !is_meant(&left.identity));
     }
@@ -270,17 +292,21 @@ impl Machine {
     /// The agent ends: its children fall to the keeper.
     pub fn agent_ends(&mut self) {
         let alive = self.processes.iter();
-        let alive = alive.map(|(id, process)| (*id, process.identity, true));
-        let ended = self.ended.iter();
-        let ended = ended.map(|(id, (identity, _))| (*id, *identity, false));
-        let children: Vec<_> = alive.chain(ended).collect();
-        for (id, identity, was_alive) in children {
-            if self.left.iter().all(|left| left.identity != identity) {
-                self.left.push(Left {
-                    id,
-                    identity,
-                    was_alive,
-                });
+        let alive = alive.map(|(id, process)| Left {
+            id: *id,
+            size: process.size,
+            identity: process.identity,
+            was_alive: true,
+        });
+        let ended = self.ended.iter().map(|(id, ended)| Left {
+            id: *id,
+            size: ended.size,
+            identity: ended.identity,
+            was_alive: false,
+        });
+        for child in alive.chain(ended) {
+            if self.left.iter().all(|left| left.identity != child.identity) {
+                self.left.push(child);
             }
         }
     }
@@ -291,7 +317,11 @@ impl Machine {
     pub fn noted(&self, knows_ended: bool) -> Vec<FoundStart> {
         let known = self.left.iter();
         let known = known.filter(|left| knows_ended || left.was_alive);
-        let noted = known.map(|left| FoundStart::of(&left.id.to_string(), left.identity));
+        let noted = known.map(|left| {
+            let Resource { memory_mb, vcores } = left.size;
+            let noted = FoundStart::of(&left.id.to_string(), left.identity);
+            noted.with_remark(&format!("{memory_mb} {vcores}"))
+        });
         noted.collect()
     }
 

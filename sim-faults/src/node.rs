@@ -167,9 +167,10 @@ impl Node {
             } => {
                 if self.machine.ends(id, change, (status, by_itself), context) {
                     let reading_ms = self.random.below(READING_MS);
-                    if let Some(agent) = &self.agent {
+                    self.with_agent(context, |agent, ground, context| {
                         agent.report_end(id, status, reading_ms, context);
-                    }
+                        agent.report_ended_strangers(ground, context);
+                    });
                 }
             }
         }

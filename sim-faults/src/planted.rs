@@ -40,11 +40,13 @@ pub enum Planted {
     LostIsSuccess,
     /// A launch that is under way when its container is to end makes a process, which nobody ends.
     LateLaunchLives,
+    /// A restarted agent gives the room of processes away that it kills.
+    StrangersTakeNothing,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::EveryAnswerCounts,
         Self::EndRepeated,
         Self::RepeatedOrdersDropped,
@@ -61,6 +63,7 @@ impl Planted {
         Self::IdsReused,
         Self::LostIsSuccess,
         Self::LateLaunchLives,
+        Self::StrangersTakeNothing,
     ];
 
     /// Returns the name of the checker whose property this fault violates.
@@ -75,7 +78,7 @@ impl Planted {
             Self::QueuesReversed => "fifo",
             Self::StartsReversed => "kill-order",
             Self::SigkillForgotten => "bounded-kill",
-            Self::RoomFreedEarly => "overcommit",
+            Self::RoomFreedEarly | Self::StrangersTakeNothing => "overcommit",
             Self::IdsReused => "unique-ids",
             Self::LostIsSuccess => "exit-truth",
             Self::LateLaunchLives => "leftovers",

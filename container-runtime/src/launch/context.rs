@@ -278,7 +278,7 @@ pub enum PlanError {
 }
 
 /// An event of a launch. Each launch yields `LaunchFailed`, or `Launched`, `ProcessesGone` and
-/// `Exited`.
+/// `Exited`. Besides, processes of launches that nobody knows any more end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaunchEvent {
     /// The container's process exists.
@@ -320,6 +320,9 @@ pub enum LaunchEvent {
         /// diagnostics; empty when the status is 0.
         diagnostics: String,
     },
+    /// The processes are gone that an earlier agent started for a container and of which no record
+    /// tells.
+    StrangersGone(ContainerId),
 }
 
 /// Durations of the phases of one launch, in microseconds.

@@ -401,10 +401,10 @@ impl Worker {
     ) -> Result<Leader, LaunchError> {
         let confinement = self.config.isolation.as_ref().zip(plan.spec.as_ref());
         let Some((isolation, spec)) = confinement else {
-            return self.spawn(plan.container_id, prepared, None);
+            return self.spawn(plan, prepared, None);
         };
         let group = isolation.enter(spec).map_err(LaunchError::from)?;
-        let leader = self.spawn(plan.container_id, prepared, Some(&group))?;
+        let leader = self.spawn(plan, prepared, Some(&group))?;
         isolation.started(spec);
         Ok(leader)
     }
@@ -452,7 +452,7 @@ impl Worker {
 
     fn spawn(
         &self,
-        id: ContainerId,
+        plan: &LaunchPlan,
         prepared: &Prepared,
         group: Option<&Cgroup>,
     ) -> Result<Leader, LaunchError> {
@@ -470,7 +470,7 @@ impl Worker {
             run_as: prepared.run_as.as_deref(),
         };
         let slot = self.config.outlives.as_ref();
-        let slot = slot.map(|outlives| outlives.claim(id)).transpose()?;
+        let slot = slot.map(|outlives| outlives.claim(plan)).transpose()?;
         spawn(&command, slot).map_err(|source| LaunchError::Spawn {
             program: BASH,
             source,

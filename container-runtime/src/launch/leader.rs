@@ -112,11 +112,27 @@ pub(super) fn signal_group_of(process: ProcessIdentity, signal: i32) -> bool {
     is_same(process) && signal_group(process.pid, signal)
 }
 
-/// Kills a process of an earlier agent with its group; whether it still existed. For the start: its
-/// keeper has it, so the number is not another's for a second after its end.
-#[must_use]
-pub fn kill_stranger(process: ProcessIdentity) -> bool {
-    signal_group_of(process, libc::SIGKILL)
+/// Kills processes of earlier agents with their groups, and returns what waits until the last of
+/// them is gone. For the start, in the context of the runtime: their keeper has them, so their
+/// numbers are not others' for a second after their ends.
+pub fn end_strangers(strangers: &[ProcessIdentity]) -> impl Future<Output = ()> + Send + use<> {
+    let watch = |stranger: &ProcessIdentity| {
+        let watched = WatchedLeader::Adopted(AdoptedLeader::of(*stranger, None));
+        if signal_group_of(*stranger, libc::SIGKILL) {
+            let pid = stranger.pid;
+            tracing::warn!(
+                pid,
+                "killed a process of an unknown container of the last agent"
+            );
+        }
+        watched
+    };
+    let watched: Vec<WatchedLeader> = strangers.iter().map(watch).collect();
+    async move {
+        for leader in watched {
+            leader.ended().await;
+        }
+    }
 }
 
 /// A container's first process.

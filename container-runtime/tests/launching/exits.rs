@@ -111,7 +111,9 @@ async fn hundreds_of_launches_at_once_all_end_and_leave_no_zombie() {
             LaunchEvent::Exited { status, .. } => {
                 statuses[usize::try_from(status.0).unwrap()] += 1;
             }
-            other @ (LaunchEvent::LaunchFailed { .. } | LaunchEvent::ProcessesGone(_)) => {
+            other @ (LaunchEvent::LaunchFailed { .. }
+            | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::StrangersGone(_)) => {
                 panic!("{other:?}")
             }
         }

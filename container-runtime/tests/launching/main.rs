@@ -92,7 +92,8 @@ impl Node {
             LaunchEvent::Launched { pid, .. } => pid,
             other @ (LaunchEvent::LaunchFailed { .. }
             | LaunchEvent::Exited { .. }
-            | LaunchEvent::ProcessesGone(_)) => {
+            | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::StrangersGone(_)) => {
                 panic!("{other:?}")
             }
         }
@@ -108,7 +109,8 @@ impl Node {
             } => (status.0, cause + &diagnostics),
             other @ (LaunchEvent::Launched { .. }
             | LaunchEvent::LaunchFailed { .. }
-            | LaunchEvent::ProcessesGone(_)) => {
+            | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::StrangersGone(_)) => {
                 panic!("{other:?}")
             }
         }

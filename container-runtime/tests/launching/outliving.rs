@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use container_runtime::launch::{Outlives, SharedExits};
+use container_runtime::launch::{Outlives, SharedExits, end_strangers, size_in};
 use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
+use records::{ExecutionType, Resource};
+use sched::ContainerSpec;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::*;
+
+/// Size of each container.
+const SIZE: Resource = Resource::new(3072, 2);
 
 /// A launcher of containers that outlive it, with a runtime that ends like an agent.
 struct Agent {
@@ -33,7 +38,14 @@ impl Agent {
 
     fn launch(&mut self, command: &str) -> (ContainerId, i32) {
         let Self { node, runtime } = self;
-        let id = node.launch(node.plan(command));
+        let mut plan = node.plan(command);
+        plan.spec = Some(ContainerSpec {
+            id: plan.container_id,
+            resource: SIZE,
+            execution_type: ExecutionType::Guaranteed,
+            version: 0,
+        });
+        let id = node.launch(plan);
         (id, runtime.block_on(node.launched()))
     }
 
@@ -65,6 +77,11 @@ fn the_next_agent_finds_the_processes_whose_ends_were_not_stored() {
     let _root = agent.abandon();
 
     let (slots, found) = StartSlots::open(folder.path()).unwrap();
+    assert!(
+        found
+            .iter()
+            .all(|start| size_in(&start.remark) == Some(SIZE))
+    );
     let found: Vec<(String, ProcessIdentity)> = found
         .iter()
         .map(|start| (start.name.clone(), start.process(&[]).unwrap()))
@@ -75,8 +92,17 @@ fn the_next_agent_finds_the_processes_whose_ends_were_not_stored() {
     expected.sort();
     assert_eq!(found, expected);
     drop(slots);
-    for pid in [pid, forger_pid] {
-        let pid = nix::unistd::Pid::from_raw(pid);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
-    }
+    // All are killed, also those that have ended, and nothing waits longer than they live.
+    let strangers: Vec<ProcessIdentity> =
+        expected.into_iter().map(|(_, process)| process).collect();
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let gone = end_strangers(&strangers);
+        timeout(DEADLINE, gone).await.expect("their ends in time");
+    });
+    let lives = |pid: &i32| {
+        let stat = Process::new(*pid).and_then(|process| process.stat());
+        stat.is_ok_and(|stat| stat.state != 'Z')
+    };
+    assert!(!strangers.iter().any(|stranger| lives(&stranger.pid)));
 }

@@ -44,7 +44,9 @@ async fn an_order_at_any_moment_of_a_launch_is_obeyed() {
     }
     while ended < ordered {
         match node.event().await {
-            LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
+            LaunchEvent::Launched { .. }
+            | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::StrangersGone(_) => {}
             LaunchEvent::LaunchFailed { status, .. } => {
                 assert_eq!(status, ContainerExitStatus::TERMINATED);
                 ended += 1;
@@ -83,7 +85,8 @@ async fn a_launch_that_was_terminated_while_queued_never_starts() {
             LaunchEvent::LaunchFailed { .. } => {}
             other @ (LaunchEvent::Launched { .. }
             | LaunchEvent::Exited { .. }
-            | LaunchEvent::ProcessesGone(_)) => {
+            | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::StrangersGone(_)) => {
                 panic!("{other:?}")
             }
         }

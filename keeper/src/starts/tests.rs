@@ -30,7 +30,7 @@ fn starts_are_found_by_the_next_program_until_they_are_freed_or_forgotten() {
     let (slots, found) = open(folder.path());
     assert_eq!(found, []);
     let [_silent, noted, freed] =
-        ["silent", "noted", "freed"].map(|name| slots.claim(name).unwrap());
+        ["silent", "noted", "freed"].map(|name| slots.claim(name, "").unwrap());
     note(&noted, 7);
     note(&freed, 8);
     freed.free();
@@ -43,7 +43,7 @@ fn starts_are_found_by_the_next_program_until_they_are_freed_or_forgotten() {
     slots.forget("noted");
     slots.forget("nobody");
     // A later start of the same name is another, and comes last.
-    note(&slots.claim("silent").unwrap(), 9);
+    note(&slots.claim("silent", "").unwrap(), 9);
     drop(slots);
 
     let (_, found) = open(folder.path());
@@ -58,6 +58,7 @@ fn starts_are_found_by_the_next_program_until_they_are_freed_or_forgotten() {
 fn a_process_is_one_that_began_while_its_slot_was_taken() {
     let start = |ticks| FoundStart {
         name: "x".to_owned(),
+        remark: String::new(),
         pid: Some(own().pid),
         ticks,
     };
@@ -83,17 +84,41 @@ fn a_process_is_one_that_began_while_its_slot_was_taken() {
 }
 
 #[test]
+fn a_remark_is_found_unless_it_does_not_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (slots, _) = open(folder.path());
+    let room = SLOT_BYTES - NAME_AT;
+    let long = "x".repeat(room - 3);
+    let longest = "x".repeat(room);
+    for (name, remark) in [("a", "two words"), (&long, "12"), (&longest, "1")] {
+        note(&slots.claim(name, remark).unwrap(), 7);
+    }
+    note(&slots.claim("b", &"1".repeat(room - 1)).unwrap(), 7);
+    drop(slots);
+    let (_, found) = open(folder.path());
+    let remarks: Vec<&str> = found.iter().map(|start| start.remark.as_str()).collect();
+    assert_eq!(remarks, ["two words", "", "12", ""]);
+    assert_eq!(found[3].name, longest);
+}
+
+#[test]
 fn slots_are_bounded_and_used_again() {
     let folder = tempfile::tempdir().unwrap();
     let (slots, _) = open(folder.path());
-    let mut taken: Vec<StartSlot> = (1..SLOTS).map(|_| slots.claim("x").unwrap()).collect();
-    assert!(matches!(slots.claim("x"), Err(StartsError::Full { .. })));
+    let mut taken: Vec<StartSlot> = (1..SLOTS).map(|_| slots.claim("x", "").unwrap()).collect();
+    assert!(matches!(
+        slots.claim("x", ""),
+        Err(StartsError::Full { .. })
+    ));
     taken.pop().unwrap().free();
-    slots.claim("y").unwrap();
+    slots.claim("y", "").unwrap();
     let length = std::fs::metadata(folder.path().join(FILE)).unwrap().len();
     assert_eq!(length, FILE_BYTES as u64);
     for name in ["", "zero\0", &"x".repeat(SLOT_BYTES - NAME_AT + 1)] {
-        assert!(matches!(slots.claim(name), Err(StartsError::Name { .. })));
+        assert!(matches!(
+            slots.claim(name, ""),
+            Err(StartsError::Name { .. })
+        ));
     }
 }
 
@@ -106,7 +131,7 @@ fn slots_of_another_boot_or_of_garbage_are_free() {
         std::fs::write(folder.path().join(FILE), bytes).unwrap();
         let (slots, found) = open(folder.path());
         assert_eq!(found, []);
-        slots.claim("x").unwrap();
+        slots.claim("x", "").unwrap();
         drop(slots);
         assert_eq!(names(&open(folder.path()).1), ["x"]);
     }
@@ -127,7 +152,7 @@ fn slots_of_another_boot_or_of_garbage_are_free() {
 fn the_next_program_waits_until_a_child_has_noted_itself() {
     let folder = tempfile::tempdir().unwrap();
     let (slots, _) = open(folder.path());
-    let slot = slots.claim("late").unwrap();
+    let slot = slots.claim("late", "").unwrap();
     // Stands for the child, whose descriptors are copies of the program's.
     let of_child = slots.file.try_clone().unwrap();
     let (_, at) = slot.note();

@@ -152,6 +152,12 @@ impl Core {
         }
         self.check_expiry_and_registration(Purpose::Start, &request.token, &id, now.wall)
             .map_err(StartOutcome::Refused)?;
+        if self.scheduler.withholds(&id.as_named()) {
+            return refused(RemoteException::new(
+                HadoopException::NmNotYetReady,
+                format!("processes of an earlier start of {id} are being ended; try again"),
+            ));
+        }
         if let Err(invalid_token) = self.secrets.remember_attempt(asker.attempt, asker.key_id) {
             return Err(StartOutcome::CallFailed(invalid_token));
         }

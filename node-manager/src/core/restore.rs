@@ -6,7 +6,7 @@ use std::time::Duration;
 use keeper::ProcessIdentity;
 use localize::{ContainerDirs, ContainerFolder, UserName};
 use log_aggregation::aggregated_log::{AccessType, Acls};
-use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now};
+use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{ContainerSpec, RecoveredContainer, RecoveredStage};
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerTokenIdentifierProto, LogAggregationContextProto,
@@ -33,6 +33,9 @@ pub struct RestoredState {
     pub used_tokens: Vec<(ContainerId, EpochMillis)>,
     /// Number of the last container that was accepted.
     pub arrivals: u64,
+    /// Containers whose processes belong to nobody and are being killed, with their sizes.
+    /// [`container_runtime::launch::LaunchEvent::StrangersGone`] follows for each.
+    pub strangers: Vec<(ContainerId, Resource)>,
 }
 
 /// Order to take over a container's process.
@@ -56,8 +59,12 @@ impl Core {
             containers,
             used_tokens,
             arrivals,
+            strangers,
         } = state;
         self.arrivals = arrivals;
+        for (id, size) in strangers {
+            self.scheduler.withhold(id, size);
+        }
         for (id, until) in used_tokens {
             self.started.remember(id, until);
         }

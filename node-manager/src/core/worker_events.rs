@@ -112,6 +112,12 @@ impl Core {
                 }
             }
             LaunchEvent::ProcessesGone(id) => Event::ProcessesGone(id),
+            LaunchEvent::StrangersGone(id) => {
+                let mut actions = Vec::new();
+                self.scheduler.give_back(&id, now, &mut actions);
+                self.perform(actions, now);
+                return;
+            }
             LaunchEvent::Exited {
                 id,
                 status,

@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use container_runtime::launch::size_in;
 use keeper::{FoundStart, LeftProcess, ProcessIdentity};
 use prost::Message;
-use records::{ContainerExitStatus, ContainerId, EpochMillis};
+use records::{ContainerExitStatus, ContainerId, EpochMillis, Resource};
 use sched::{ContainerSpec, RecoveredStage};
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdentifierProto};
 
@@ -35,6 +36,17 @@ pub struct Recovered {
     pub record: StateRecord,
 }
 
+/// Process of a container that does not go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    /// The container, as texts name it.
+    pub id: ContainerId,
+    /// The process, alive or not.
+    pub process: ProcessIdentity,
+    /// Size of the container; `None`: nobody noted it.
+    pub size: Option<Resource>,
+}
+
 /// Decisions about all containers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decided {
@@ -43,7 +55,7 @@ pub struct Decided {
     /// order of arrival, then those that are finished.
     pub containers: Vec<Recovered>,
     /// Processes of containers that do not go on. They are to be ended.
-    pub strangers: Vec<ProcessIdentity>,
+    pub strangers: Vec<Stranger>,
     /// Number of the last container that was accepted.
     pub arrivals: u64,
 }
@@ -97,20 +109,28 @@ fn strangers(
     containers: &[Recovered],
     noted: Vec<(ContainerId, Noted<'_>)>,
     left: &[LeftProcess],
-) -> Vec<ProcessIdentity> {
+) -> Vec<Stranger> {
     let go_on = containers.iter();
     let go_on = go_on.filter(|recovered| recovered.process.is_some());
     let go_on: BTreeSet<ContainerId> = go_on.map(|goes| goes.spec.id.as_named()).collect();
-    let named = |left: &LeftProcess| Some((left.variable.as_ref()?.parse().ok()?, left.process));
-    let noted = noted.into_iter().map(|(id, noted)| (id, noted.process));
-    let noted: Vec<(ContainerId, ProcessIdentity)> = noted.collect();
-    let known: BTreeSet<ProcessIdentity> = noted.iter().map(|(_, process)| *process).collect();
+    let named = |left: &LeftProcess| {
+        let id = left.variable.as_ref()?.parse().ok()?;
+        let (process, size) = (left.process, None);
+        Some(Stranger { id, process, size })
+    };
+    let noted = noted.into_iter().map(|(id, noted)| Stranger {
+        id,
+        process: noted.process,
+        size: size_in(&noted.start.remark),
+    });
+    let noted: Vec<Stranger> = noted.collect();
+    let known: BTreeSet<ProcessIdentity> = noted.iter().map(|noted| noted.process).collect();
     let named = left.iter().filter_map(named);
     // What a leader says of itself is no matter.
-    let named = named.filter(|(_, process)| !known.contains(process));
+    let named = named.filter(|named| !known.contains(&named.process));
     let all = noted.into_iter().chain(named);
-    let strangers = all.filter(|(id, _)| !go_on.contains(id));
-    strangers.map(|(_, process)| process).collect()
+    all.filter(|stranger| !go_on.contains(&stranger.id))
+        .collect()
 }
 
 /// Start that a container's process noted, and that process.

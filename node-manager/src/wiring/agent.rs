@@ -108,7 +108,7 @@ impl Agent {
         let launcher_broken = performer.launcher.broken();
         let supervision =
             Supervision::start(&shared.vitals, &process.manager, &performer.launcher)?;
-        let restored = recovery.map(|recovery| recovery.into_core_state(&folders.dirs));
+        let restored = recovery.map(|left| left.into_core_state(&folders.dirs, &senders.launches));
         let folders = (folders.dirs, folders.checks, folders.deletion);
         let (health, first_verdicts) =
             HealthThreads::start(&config, process.environment, folders, senders.health)?;

@@ -1,21 +1,22 @@
 //! The node's state store at the start: opened, read, and turned into what the parts begin with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use container_runtime::launch::{Outlives, SharedExits};
+use container_runtime::launch::{LaunchEvent, Outlives, SharedExits};
 use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
 use localize::{Needed, NodeDirs, UserName};
-use records::{ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerId, Resource};
 use state_store::{Contents, KeySpace, StateStore};
+use tokio::sync::mpsc;
 
 use super::AgentError;
 use crate::clock::wall_now;
 use crate::config::RecoveryConfig;
 use crate::core::RestoredState;
 use crate::recovery::{
-    ApplicationStage, Decided, FoundState, KeyWriter, Recovered, StateWriter, decide,
+    ApplicationStage, Decided, FoundState, KeyWriter, Recovered, StateWriter, Stranger, decide,
 };
 use crate::secrets::NodeSecrets;
 
@@ -122,7 +123,12 @@ impl Recovery {
     }
 
     /// Ends processes of containers that no record names, and returns what the core begins with.
-    pub(super) fn into_core_state(self, dirs: &NodeDirs) -> RestoredState {
+    /// In the context of the runtime.
+    pub(super) fn into_core_state(
+        self,
+        dirs: &NodeDirs,
+        launches: &mpsc::Sender<LaunchEvent>,
+    ) -> RestoredState {
         let Self {
             decided,
             found,
@@ -130,12 +136,16 @@ impl Recovery {
             outliving,
             ..
         } = self;
-        end_strangers(&decided.strangers);
+        let count = decided.strangers.len();
+        let starts = &outliving.launches.starts;
+        let strangers = end_strangers(decided.strangers, starts, launches);
         let goes_on = decided.containers.iter();
         let goes_on = goes_on.filter(|recovered| recovered.process.is_some());
-        let goes_on: BTreeSet<String> = goes_on.map(|goes| goes.spec.id.to_string()).collect();
-        for start in noted.iter().filter(|start| !goes_on.contains(&start.name)) {
-            outliving.launches.starts.forget(&start.name);
+        let goes_on = goes_on.map(|goes| goes.spec.id.to_string());
+        let stays = goes_on.chain(strangers.iter().map(|(id, _)| id.to_string()));
+        let stays: BTreeSet<String> = stays.collect();
+        for start in noted.iter().filter(|start| !stays.contains(&start.name)) {
+            starts.forget(&start.name);
         }
         let running = decided.containers.iter();
         let running = running.filter(|recovered| recovered.process.is_some());
@@ -143,7 +153,7 @@ impl Recovery {
             containers = decided.containers.len(),
             with_process = running.count(),
             applications = found.applications.len(),
-            strangers = decided.strangers.len(),
+            strangers = count,
             "recovered what the last agent has left"
         );
         let with_dirs = |recovered: Recovered| {
@@ -155,6 +165,7 @@ impl Recovery {
             containers: decided.containers.into_iter().map(with_dirs).collect(),
             used_tokens: found.used.into_iter().collect(),
             arrivals: decided.arrivals,
+            strangers,
         }
     }
 }
@@ -178,15 +189,29 @@ fn dirs_of(dirs: &NodeDirs, recovered: &Recovered) -> Option<localize::Container
     })
 }
 
-/// Kills what nobody would ever end.
-fn end_strangers(strangers: &[ProcessIdentity]) {
-    for stranger in strangers {
-        let pid = stranger.pid;
-        if container_runtime::launch::kill_stranger(*stranger) {
-            tracing::warn!(
-                pid,
-                "killed a process of an unknown container of the last agent"
-            );
-        }
+/// Kills what nobody would ever end. Returns the containers with their sizes; each is reported once
+/// its processes are gone, which the kernel may delay for long.
+fn end_strangers(
+    strangers: Vec<Stranger>,
+    starts: &Arc<StartSlots>,
+    launches: &mpsc::Sender<LaunchEvent>,
+) -> Vec<(ContainerId, Resource)> {
+    let mut by_container: BTreeMap<ContainerId, (Resource, Vec<ProcessIdentity>)> = BTreeMap::new();
+    for Stranger { id, process, size } in strangers {
+        let (withheld, processes) = by_container.entry(id).or_default();
+        *withheld = size.unwrap_or(*withheld);
+        processes.push(process);
     }
+    let end = |(id, (size, processes)): (ContainerId, (Resource, Vec<ProcessIdentity>))| {
+        let gone = container_runtime::launch::end_strangers(&processes);
+        let (starts, launches) = (Arc::clone(starts), launches.clone());
+        tokio::spawn(async move {
+            gone.await;
+            starts.forget(&id.to_string());
+            // A core that is gone needs no room.
+            let _told = launches.send(LaunchEvent::StrangersGone(id)).await;
+        });
+        (id, size)
+    };
+    by_container.into_iter().map(end).collect()
 }

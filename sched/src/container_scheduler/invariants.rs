@@ -29,6 +29,9 @@ impl ContainerScheduler {
             let overdue = matches!(container.state, S::Done(_)) && container.forget_when_done;
             assert!(!overdue, "{id} is done but not forgotten");
         }
+        for resource in self.withheld.values() {
+            rebuilt.withhold(*resource);
+        }
         assert!(
             self.index == rebuilt,
             "the index differs from a rebuilt one"

@@ -1,6 +1,6 @@
 //! Containers of an earlier run, put back in their places before anything else happens.
 
-use records::{ContainerExitStatus, ExecutionType, MonoMillis, Now};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Now, Resource};
 
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, ContainerSpec, Refusal};
@@ -49,6 +49,34 @@ pub enum RecoveredStage {
 }
 
 impl ContainerScheduler {
+    /// Keeps room for processes that an earlier run started for a container of which nothing else
+    /// is known. They are being killed, and until [`Self::give_back`] they take what they took.
+    /// Comes before [`Self::recover`].
+    pub fn withhold(&mut self, id: ContainerId, resource: Resource) {
+        if let Some(before) = self.withheld.insert(id, resource) {
+            self.index.give_back(before);
+        }
+        self.index.withhold(resource);
+    }
+
+    /// Returns whether room is kept for processes of this container.
+    #[must_use]
+    pub fn withholds(&self, id: &ContainerId) -> bool {
+        self.withheld.contains_key(id)
+    }
+
+    /// Frees the room of processes that are gone, and starts what fits now.
+    pub fn give_back(&mut self, id: &ContainerId, now: Now, actions: &mut Vec<Action>) {
+        let Some(resource) = self.withheld.remove(id) else {
+            return;
+        };
+        self.index.give_back(resource);
+        self.settle(Change::Other, &mut Turn { now, actions });
+        if cfg!(debug_assertions) {
+            self.check_after_event();
+        }
+    }
+
     /// Takes over containers of an earlier run. They get their places, in the queues and in the
     /// order of starts, in the order given. Nothing is started before all are known.
     ///

@@ -89,6 +89,11 @@ impl ContainerScheduler {
             .values()
             .filter(|container| container.state.holds_room())
             .map(|container| self.load(container, now))
+            .chain(
+                self.withheld
+                    .values()
+                    .map(|resource| self.being_freed(*resource)),
+            )
             .collect();
         let waiting = [ExecutionType::Guaranteed, ExecutionType::Opportunistic]
             .into_iter()
@@ -112,6 +117,13 @@ impl ContainerScheduler {
             vcores: self.typical_ask.vcores.min(self.node.vcores),
         };
         Amount::new(ask, self.config.vmem_check)
+    }
+
+    fn being_freed(&self, resource: Resource) -> Load<'_> {
+        Load {
+            amount: Amount::new(resource, self.config.vmem_check),
+            run: Run::Ending { within_ms: 0 },
+        }
     }
 
     fn load(&self, container: &Container, now: MonoMillis) -> Load<'_> {

@@ -95,7 +95,7 @@ impl Agent {
         context.agent_in(delay_ms, self.node, self.incarnation, event);
     }
 
-    fn launch_event(&self, delay_ms: u64, event: LaunchEvent, context: &mut Context) {
+    pub(super) fn launch_event(&self, delay_ms: u64, event: LaunchEvent, context: &mut Context) {
         let event = AgentEvent::Work(WorkerEvent::Launch(event));
         self.later(delay_ms, event, context);
     }

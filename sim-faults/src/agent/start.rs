@@ -57,8 +57,17 @@ impl Agent {
         }
         let mut decided = decide(std::mem::take(&mut found.containers), &noted, &[]);
         spoil_recovery(&mut decided, context);
+        let mut strangers = BTreeMap::new();
         for stranger in &decided.strangers {
-            ground.machine.kill_stranger(*stranger, context);
+            strangers.insert(stranger.id, stranger.size.unwrap_or_default());
+            let watched = agent.strangers.entry(stranger.id).or_default();
+            watched.insert(stranger.process);
+            ground.machine.kill_stranger(stranger.process, context);
+        }
+        if context.is_planted(Planted::StrangersTakeNothing) {
+            strangers
+                .values_mut()
+                .for_each(|size| *size = Resource::default());
         }
         let dirs = |recovered: Recovered| {
             let dirs = recovered.process.map(|_| dirs_in(config));
@@ -69,9 +78,11 @@ impl Agent {
             containers: decided.containers.into_iter().map(dirs).collect(),
             used_tokens: found.used.into_iter().collect(),
             arrivals: decided.arrivals,
+            strangers: strangers.into_iter().collect(),
         };
         let now = agent.now(context);
         agent.core.restore(state, now);
+        agent.report_ended_strangers(ground, context);
         let known = agent.known();
         context.observe(Observation::AgentStarted { node, known });
         agent.settle(ground, context);
@@ -120,6 +131,7 @@ impl Agent {
             tick_at: None,
             launching: BTreeSet::new(),
             unwanted: BTreeMap::new(),
+            strangers: BTreeMap::new(),
             frozen_at: 0,
             queue_limit: None,
         }

@@ -17,6 +17,9 @@ const STOP_MS: u64 = 5_000;
 /// The property.
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
+    /// Containers that were given out and that no node may forget yet. An answer that waited for a
+    /// slow disk promises nothing any more.
+    given: BTreeSet<ContainerId>,
     /// Containers that each node must know.
     promised: BTreeMap<usize, BTreeSet<ContainerId>>,
     /// Containers to stop, with their nodes and the time from which the agent could; `None`: no
@@ -58,7 +61,10 @@ impl Checker for Acknowledged {
 
     fn observe(&mut self, at_ms: u64, observation: &Observation) -> Checked {
         match observation {
-            Observation::StartAcknowledged { node, id } => {
+            Observation::Allocated { id, .. } | Observation::MasterLaunched { id, .. } => {
+                self.given.insert(*id);
+            }
+            Observation::StartAcknowledged { node, id } if self.given.contains(id) => {
                 self.promised.entry(*node).or_default().insert(*id);
             }
             Observation::StopAcknowledged { node, id } => {
@@ -68,9 +74,12 @@ impl Checker for Acknowledged {
                 return self.ended(at_ms, *id, *by_itself);
             }
             Observation::Forgettable { node, id } => {
+                self.given.remove(id);
                 self.promised.entry(*node).or_default().remove(id);
             }
             Observation::ApplicationOver { node, id } => {
+                self.given
+                    .retain(|container| container.application_id() != *id);
                 let promised = self.promised.entry(*node).or_default();
                 promised.retain(|container| container.application_id() != *id);
             }
@@ -80,7 +89,10 @@ impl Checker for Acknowledged {
             }
             Observation::AgentStarted { node, known } => return self.started(at_ms, *node, known),
             // Its nodes are told to forget what it does not know.
-            Observation::ResourceManagerRestarted => self.promised.clear(),
+            Observation::ResourceManagerRestarted => {
+                self.given.clear();
+                self.promised.clear();
+            }
             _ => {}
         }
         Ok(())

@@ -398,7 +398,9 @@ async fn launches_without_cpu_time_delay_no_guaranteed_one_and_can_be_killed() {
     let mut gone = 0;
     while gone < STARVED {
         match node.event().await {
-            LaunchEvent::Launched { .. } | LaunchEvent::ProcessesGone(_) => {}
+            LaunchEvent::Launched { .. }
+            | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::StrangersGone(_) => {}
             LaunchEvent::LaunchFailed { .. } | LaunchEvent::Exited { .. } => gone += 1,
         }
     }

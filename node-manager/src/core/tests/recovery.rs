@@ -196,6 +196,7 @@ impl CrashingNode {
             containers: with_dirs.collect(),
             used_tokens: self.disk.used.clone().into_iter().collect(),
             arrivals: decided.arrivals,
+            strangers: Vec::new(),
         };
         self.node.core.restore(state, self.node.now);
         self.settle();
@@ -351,4 +352,25 @@ fn a_process_that_no_record_names_yet_is_taken_over() {
     assert_eq!(record.state.as_ref().unwrap().pid, 77);
     machine.step(&Step::Exit(1, 3));
     assert_eq!(machine.told().done[&1].0, 3);
+}
+
+#[test]
+fn what_belongs_to_nobody_keeps_its_room_and_its_container_from_starting() {
+    let mut node = Node::new();
+    let strangers = vec![(container_id(1), Resource::new(8192, 1))];
+    let state = RestoredState {
+        strangers,
+        ..RestoredState::default()
+    };
+    node.core.restore(state, node.now);
+    let refusal = node.refusal(request(1));
+    assert!(
+        refusal.class_name.ends_with("NMNotYetReadyException"),
+        "{refusal:?}"
+    );
+    assert!(matches!(node.start(2), StartOutcome::Started));
+    assert_eq!(node.work(), []);
+    node.handle(LaunchEvent::StrangersGone(container_id(1)));
+    assert_eq!(node.work(), [Work::Launch(container_id(2))]);
+    assert!(matches!(node.start(1), StartOutcome::Started));
 }

@@ -43,6 +43,11 @@ fn noted(number: i64, pid: i32) -> FoundStart {
     FoundStart::of(&ids::container(number).to_string(), process(pid))
 }
 
+fn pids(decided: &Decided) -> Vec<i32> {
+    let strangers = decided.strangers.iter();
+    strangers.map(|stranger| stranger.process.pid).collect()
+}
+
 fn outline(decided: &Decided) -> Vec<(i64, RecoveredStage, Option<i32>)> {
     let outline = |recovered: &Recovered| {
         let pid = recovered.process.map(|process| process.pid);
@@ -98,7 +103,7 @@ fn a_process_that_was_not_recorded_yet_is_found_by_its_note() {
         noted(1, 10),
         noted(2, 20),
         noted(3, 31),
-        noted(4, 40),
+        noted(4, 40).with_remark("512 2"),
         noted(5, 50),
         noted(6, 60),
         noted(6, 61),
@@ -114,7 +119,12 @@ fn a_process_that_was_not_recorded_yet_is_found_by_its_note() {
             (2, RecoveredStage::Running, Some(20)),
         ]
     );
-    assert_eq!(decided.strangers, [process(40), process(50)]);
+    assert_eq!(pids(&decided), [40, 50]);
+    let sizes = decided.strangers.iter().map(|stranger| stranger.size);
+    assert_eq!(
+        sizes.collect::<Vec<_>>(),
+        [Some(Resource::new(512, 2)), None]
+    );
 }
 
 #[test]
@@ -164,7 +174,7 @@ fn no_process_becomes_a_containers_by_what_it_says_of_itself() {
         ]
     );
     // The other of the third container ends with it.
-    assert_eq!(decided.strangers, [process(11), process(12), process(14)]);
+    assert_eq!(pids(&decided), [11, 12, 14]);
 }
 
 #[test]
@@ -205,5 +215,5 @@ fn records_that_make_no_sense_keep_nobody_else_from_going_on() {
     ];
     let decided = decide(records.into(), &[], &[left(1, 10)]);
     assert_eq!(outline(&decided), [(3, RecoveredStage::Waiting, None)]);
-    assert_eq!(decided.strangers, [process(10)]);
+    assert_eq!(pids(&decided), [10]);
 }

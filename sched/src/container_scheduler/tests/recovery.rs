@@ -118,3 +118,26 @@ fn a_container_that_was_about_to_start_keeps_its_allocation() {
     assert_eq!(launched(&actions), [1]);
     assert_eq!(node.waiting(), [2]);
 }
+
+#[test]
+fn room_is_withheld_until_the_processes_of_nobody_are_gone() {
+    let mut node = Node::new(100);
+    node.scheduler.withhold(id(9), Resource::new(60, 1));
+    let waiting = |number| recovered(guaranteed(number, 50), RecoveredStage::Waiting, 0);
+    let running = recovered(opportunistic(3, 30), RecoveredStage::Running, 0);
+    let actions = recover(&mut node, vec![waiting(1), running]);
+    // The victim's room would not suffice, and what is withheld is enough when it comes.
+    assert_eq!(launched(&actions), []);
+    assert_eq!(evicted(&actions), []);
+    assert_eq!(node.scheduler.allocated(), Resource::new(90, 2));
+    assert!(node.scheduler.withholds(&id(9)));
+    let mut actions = Vec::new();
+    for _ in 0..2 {
+        let now = node.now;
+        node.scheduler.give_back(&id(9), now, &mut actions);
+        node.scheduler.assert_invariants();
+    }
+    assert_eq!(launched(&actions), [1]);
+    assert!(!node.scheduler.withholds(&id(9)));
+    assert_eq!(node.scheduler.allocated(), Resource::new(80, 2));
+}
