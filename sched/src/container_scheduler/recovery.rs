@@ -1,5 +1,7 @@
 //! Containers of an earlier run, put back in their places before anything else happens.
 
+use std::collections::BTreeMap;
+
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Now, Resource};
 
 use super::{ContainerScheduler, Turn};
@@ -101,11 +103,52 @@ impl ContainerScheduler {
                 break;
             }
         }
+        self.start_again(&mut turn);
         self.settle(Change::Other, &mut turn);
         if cfg!(debug_assertions) {
             self.check_after_event();
         }
         result
+    }
+
+    /// Launches the containers whose launch was ordered before. The earlier run may have given the
+    /// room of one to another, whose process is known while the end of the first is on no record:
+    /// one that does not fit waits, before all others of its type.
+    fn start_again(&mut self, turn: &mut Turn<'_>) {
+        let starting = self.containers.values();
+        let starting = starting.filter_map(|container| {
+            if let S::Launching { order } = container.state {
+                Some((order, container.spec))
+            } else {
+                None
+            }
+        });
+        let starting: BTreeMap<u64, ContainerSpec> = starting.collect();
+        // Opportunistic ones give way first, and of those the last, as in an eviction.
+        let is_of = |wanted| {
+            let newest_first = starting.iter().rev();
+            newest_first.filter(move |(_, spec)| spec.execution_type == wanted)
+        };
+        let opportunistic = is_of(ExecutionType::Opportunistic);
+        for (order, spec) in opportunistic.chain(is_of(ExecutionType::Guaranteed)) {
+            let is_forced =
+                spec.execution_type == ExecutionType::Guaranteed && self.config.forces_guaranteed();
+            if is_forced || self.index.allocated().fits_in(self.node_amount()) {
+                break;
+            }
+            let launching = S::Launching { order: *order };
+            let queued = S::Queued { place: *order };
+            self.index.remove(spec, launching);
+            self.index.insert(spec, queued);
+            if let Some(container) = self.containers.get_mut(&spec.id) {
+                container.state = queued;
+            }
+        }
+        for spec in starting.values() {
+            if matches!(self.state(spec.id), Some(S::Launching { .. })) {
+                turn.order(Action::Launch(spec.id));
+            }
+        }
     }
 
     fn recover_one(
@@ -153,7 +196,6 @@ impl ContainerScheduler {
         self.containers.insert(id, container);
         match stage {
             RecoveredStage::Accepted => turn.order(Action::Localize(id)),
-            RecoveredStage::Starting => turn.order(Action::Launch(id)),
             RecoveredStage::Paused { .. }
                 if spec.execution_type == ExecutionType::Opportunistic =>
             {
@@ -161,7 +203,9 @@ impl ContainerScheduler {
                 self.timers.set(Timer::PauseEnd(id), end);
             }
             RecoveredStage::Killing => self.order_end(id, false, turn),
-            RecoveredStage::Waiting
+            // Launched when all are known.
+            RecoveredStage::Starting
+            | RecoveredStage::Waiting
             | RecoveredStage::Running
             | RecoveredStage::Paused { .. }
             | RecoveredStage::Done(_) => {}

@@ -141,3 +141,15 @@ fn room_is_withheld_until_the_processes_of_nobody_are_gone() {
     assert!(!node.scheduler.withholds(&id(9)));
     assert_eq!(node.scheduler.allocated(), Resource::new(80, 2));
 }
+
+#[test]
+fn a_start_waits_if_its_room_went_to_another_whose_process_is_known() {
+    let mut node = Node::new(100);
+    let starting = |number| recovered(opportunistic(number, 40), RecoveredStage::Starting, 0);
+    let waiting = recovered(opportunistic(4, 10), RecoveredStage::Waiting, 0);
+    let running = recovered(guaranteed(3, 50), RecoveredStage::Running, 0);
+    let actions = recover(&mut node, vec![starting(1), starting(2), running, waiting]);
+    assert_eq!(launched(&actions), [1]);
+    assert_eq!(node.waiting(), [2, 4]);
+    assert_eq!(launched(&node.exit(3, 0)), [2, 4]);
+}
