@@ -17,12 +17,14 @@
 //! | [`master`] | ApplicationMasters |
 //! | [`plan`] | what a container's process will do |
 //! | [`faults`] | faults as a schedule |
+//! | [`churn`] | a long run, and what nodes hold in it |
 //! | [`planted`] | faults planted on purpose, which checkers must catch |
 //! | [`observation`], [`watch`] | what checkers see, and the report of a violation |
 //! | [`checkers`] | properties, one in each file |
 
 pub mod agent;
 pub mod checkers;
+pub mod churn;
 pub mod context;
 pub mod event;
 pub mod faults;

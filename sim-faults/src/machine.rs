@@ -144,6 +144,12 @@ impl Machine {
         self.processes.contains_key(&id)
     }
 
+    /// Returns the number of children that the keeper remembers, ended or not.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.left.len() + self.ended.len()
+    }
+
     /// Returns whether a process exists.
     #[must_use]
     pub fn has(&self, identity: ProcessIdentity) -> bool {

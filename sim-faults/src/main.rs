@@ -7,12 +7,15 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use sim::plot::svg;
+use sim_faults::churn::churn;
 use sim_faults::planted::{Planted, catch};
 use sim_faults::{Outcome, Scenario, Size, run};
 
@@ -45,6 +48,10 @@ struct Arguments {
     /// catches it, if at all.
     #[arg(long)]
     planted: bool,
+    /// Run one seed with applications and faults to the end, and draw what the nodes hold meanwhile
+    /// into this file, as SVG. Fails if something grows. Sensible are few nodes and 1,440 minutes.
+    #[arg(long, value_name = "FILE")]
+    churn: Option<PathBuf>,
     /// Go on after a violation.
     #[arg(long)]
     keep_going: bool,
@@ -77,6 +84,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.planted {
         return show_planted(&arguments);
+    }
+    if let Some(file) = &arguments.churn {
+        return show_churn(&arguments, file);
     }
     let threads = arguments.threads.map(NonZeroUsize::get);
     let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -137,6 +147,46 @@ fn show_planted(arguments: &Arguments) -> ExitCode {
         }
     }
     status
+}
+
+/// Draws what nodes hold in a long run. Fails if something grows, or is violated.
+fn show_churn(arguments: &Arguments, file: &Path) -> ExitCode {
+    let size = Size {
+        nodes: arguments.nodes,
+        seconds: arguments.minutes * 60,
+    };
+    let churn = churn(arguments.from, size);
+    let (seed, outcome) = (arguments.from, &churn.outcome);
+    if let Some(violation) = &outcome.violation {
+        println!("seed {seed}: {violation}");
+        return ExitCode::FAILURE;
+    }
+    println!(
+        "seed {seed}: {} nodes, {} virtual minutes, {} containers",
+        size.nodes, arguments.minutes, outcome.containers
+    );
+    for series in &churn.series {
+        let (name, (second, last)) = (series.name, series.quarters());
+        println!("{name:<38} second quarter {second:>9.1}, last quarter {last:>9.1}");
+    }
+    let title = format!(
+        "Churn with faults: {} nodes, {} containers, seed {seed}",
+        size.nodes, outcome.containers
+    );
+    let picture = svg(&title, "minutes", 1.0, &churn.series);
+    if let Err(error) = std::fs::write(file, picture) {
+        println!("cannot write {}: {error}", file.display());
+        return ExitCode::FAILURE;
+    }
+    let growing = churn.growing();
+    growing
+        .iter()
+        .for_each(|series| println!("grows: {}", series.name));
+    if growing.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Runs seeds until there are none left.

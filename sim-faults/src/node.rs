@@ -12,6 +12,23 @@ use crate::observation::Observation;
 /// Milliseconds between the end of a process and the report on its output.
 const READING_MS: u64 = 40;
 
+/// What a node holds at a moment, on its disk and in the memory of its agent and keeper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// Size of the committed records in bytes.
+    pub store_bytes: usize,
+    /// Number of committed records.
+    pub records: usize,
+    /// Number of applications that the agent knows.
+    pub applications: usize,
+    /// Number of containers that the agent knows, ended or not.
+    pub containers: usize,
+    /// Number of them that wait in a queue.
+    pub waiting: usize,
+    /// Number of processes that the keeper remembers.
+    pub remembered: usize,
+}
+
 /// A node.
 pub struct Node {
     index: usize,
@@ -64,10 +81,19 @@ impl Node {
         self.agent.as_ref().map_or(1, Agent::live_containers)
     }
 
-    /// Returns the size of the committed records in bytes.
+    /// Returns what the node holds.
     #[must_use]
-    pub fn store_bytes(&self) -> usize {
-        self.disk.bytes()
+    pub fn holds(&self) -> Holds {
+        let entries = self.agent.as_ref().map(Agent::entries);
+        let (applications, containers, waiting) = entries.unwrap_or_default();
+        Holds {
+            store_bytes: self.disk.bytes(),
+            records: self.disk.record_count(),
+            applications,
+            containers,
+            waiting,
+            remembered: self.machine.remembered(),
+        }
     }
 
     fn with_agent(

@@ -26,6 +26,9 @@ const FAULTS_PERCENT: u64 = 65;
 /// Share of a run in which applications are submitted, in percent.
 const SUBMISSIONS_PERCENT: u64 = 50;
 
+/// Mean milliseconds between two applications for each node, in a run of churn.
+const CHURN_SUBMISSION_MS: u64 = 600_000;
+
 /// Probability that an agent ends a moment after it has accepted the start of a container, in parts
 /// per million, where agents end at all.
 const AFTER_START: u32 = 5_000;
@@ -102,6 +105,8 @@ pub struct Scenario {
     pub planted: Option<Planted>,
     /// Name of the only checker that looks on; `None`: all do.
     pub only: Option<&'static str>,
+    faults_percent: u64,
+    submissions_percent: u64,
     heartbeat_ms: u64,
     pauses: bool,
     keeps_containers_on_resync: bool,
@@ -151,6 +156,24 @@ impl Scenario {
                 ..mixed.failures
             },
             ..mixed
+        }
+    }
+
+    /// Returns the scenario of a seed in which applications come and all kinds of faults happen to
+    /// the end, for a look at what grows.
+    #[must_use]
+    pub fn churn(seed: u64, size: Size) -> Self {
+        let harsh = Self::harsh(seed, size);
+        let nodes = (size.nodes as u64).max(1);
+        Self {
+            failures: Failures {
+                agents_until_ms: size.seconds * 1_000,
+                ..harsh.failures
+            },
+            faults_percent: 100,
+            submissions_percent: 100,
+            submission_ms: CHURN_SUBMISSION_MS / nodes,
+            ..harsh
         }
     }
 
@@ -205,6 +228,8 @@ impl Scenario {
             submission_ms: random.within(20..=60) * 60_000 / nodes.max(1),
             planted: None,
             only: None,
+            faults_percent: FAULTS_PERCENT,
+            submissions_percent: SUBMISSIONS_PERCENT,
             heartbeat_ms: *random.pick(&[1_000, 2_000, 3_000]).unwrap_or(&1_000),
             pauses: random.chance(500_000),
             keeps_containers_on_resync: random.chance(850_000),
@@ -215,13 +240,13 @@ impl Scenario {
     /// Returns the virtual time, in milliseconds, until which faults happen.
     #[must_use]
     pub const fn faults_until_ms(&self) -> u64 {
-        self.size.seconds * 10 * FAULTS_PERCENT
+        self.size.seconds * 10 * self.faults_percent
     }
 
     /// Returns the virtual time, in milliseconds, until which applications are submitted.
     #[must_use]
     pub const fn submissions_until_ms(&self) -> u64 {
-        self.size.seconds * 10 * SUBMISSIONS_PERCENT
+        self.size.seconds * 10 * self.submissions_percent
     }
 
     /// Returns the virtual time, in milliseconds, at which the run is complete.

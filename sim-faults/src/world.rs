@@ -59,16 +59,19 @@ pub struct Outcome {
 #[must_use]
 pub fn run(scenario: &Scenario) -> Outcome {
     let mut world = World::new(scenario);
-    world.run();
-    let context = &world.context;
-    Outcome {
-        seed: scenario.seed,
-        violation: context.watch.violation().cloned(),
-        events: context.queue.events(),
-        observed: context.watch.observed(),
-        containers: context.watch.allocated(),
-        virtual_ms: context.now_ms(),
-    }
+    world.run(|_, _| {});
+    world.outcome()
+}
+
+/// Runs a scenario as [`run`] does, and shows what each node holds after each event, with the
+/// virtual time.
+///
+/// # Panics
+/// As [`run`] does.
+pub fn run_and_look(scenario: &Scenario, look: impl FnMut(u64, &[Node])) -> Outcome {
+    let mut world = World::new(scenario);
+    world.run(look);
+    world.outcome()
 }
 
 struct World<'a> {
@@ -123,7 +126,19 @@ impl<'a> World<'a> {
         }
     }
 
-    fn run(&mut self) {
+    fn outcome(&self) -> Outcome {
+        let context = &self.context;
+        Outcome {
+            seed: self.scenario.seed,
+            violation: context.watch.violation().cloned(),
+            events: context.queue.events(),
+            observed: context.watch.observed(),
+            containers: context.watch.allocated(),
+            virtual_ms: context.now_ms(),
+        }
+    }
+
+    fn run(&mut self, mut look: impl FnMut(u64, &[Node])) {
         let until = self.scenario.until_ms();
         while let Some(event) = self.context.queue.pop() {
             self.dispatch(event);
@@ -132,6 +147,7 @@ impl<'a> World<'a> {
                 return;
             }
             let now = self.context.now_ms();
+            look(now, &self.nodes);
             if now >= until && now >= self.next_look_ms {
                 self.next_look_ms = now + LOOK_MS;
                 if self.is_quiet() {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sim_faults::checkers::{self, FINISHES, Facts};
+use sim_faults::churn::churn;
 use sim_faults::planted::{Planted, catch};
 use sim_faults::scenario::{CAPACITY, SIGKILL_DELAY_MS};
 use sim_faults::{Outcome, Scenario, Size, run};
@@ -81,6 +82,21 @@ fn each_checker_catches_a_planted_fault() {
     let names: BTreeSet<&str> = names.chain([FINISHES]).collect();
     let expected: BTreeSet<&str> = Planted::ALL.map(Planted::expected).into();
     assert_eq!(names, expected);
+}
+
+#[test]
+fn nothing_grows_in_two_hours_of_churn() {
+    let size = Size {
+        nodes: 3,
+        seconds: 7_200,
+    };
+    let churn = churn(1, size);
+    assert_eq!(churn.outcome.violation, None);
+    let growing = churn.growing();
+    assert!(growing.is_empty(), "{growing:#?}");
+    // The stores hold something, and give it back.
+    let stored = &churn.series[0].values;
+    assert!(stored.iter().any(|bytes| *bytes > 10_000.0), "{stored:?}");
 }
 
 #[test]

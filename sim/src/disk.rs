@@ -113,6 +113,12 @@ impl Disk {
         records.map(|(key, value)| key.len() + value.len()).sum()
     }
 
+    /// Returns the number of committed records.
+    #[must_use]
+    pub fn record_count(&self) -> usize {
+        self.committed.values().map(Records::len).sum()
+    }
+
     fn apply(&mut self, write: Write) {
         match write {
             Write::Put { space, key, value } => {
@@ -179,7 +185,7 @@ mod tests {
         assert!(disk.begin_commit());
         disk.end_commit();
         assert!(disk.is_durable(mark));
-        assert_eq!(disk.bytes(), 2);
+        assert_eq!((disk.bytes(), disk.record_count()), (2, 1));
     }
 
     #[test]

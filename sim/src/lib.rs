@@ -9,6 +9,7 @@
 //! | [`network`] | delay, loss, duplication, reordering and partitions of messages |
 //! | [`disk`] | a store of records that loses what was not committed |
 //! | [`clock`] | a machine's two clocks, of which one can be set |
+//! | [`plot`] | charts of quantities over time |
 //!
 //! A simulation owns its parts and runs one loop: it takes the next event from the queue and passes
 //! it to the part that it is for, which pushes further events. Virtual time jumps from event to
@@ -18,6 +19,7 @@ pub mod clock;
 pub mod disk;
 pub mod distribution;
 pub mod network;
+pub mod plot;
 pub mod queue;
 pub mod random;
 

@@ -112,6 +112,20 @@ impl Hierarchy {
         (PROPERTY, &self.0)
     }
 
+    /// Returns the number of cgroups of containers that exist.
+    #[must_use]
+    pub fn container_count(&self) -> usize {
+        let Ok(root) = self.open() else {
+            return 0;
+        };
+        let groups = CLASSES.map(|class| root.parent(class).and_then(|parent| parent.children()));
+        groups
+            .into_iter()
+            .flatten()
+            .map(|groups| groups.len())
+            .sum()
+    }
+
     fn open(&self) -> Result<Root, cgroup::Unusable> {
         let config = RootConfig {
             hierarchy: Some(&self.0),

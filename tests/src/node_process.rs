@@ -83,6 +83,16 @@ impl NodeProcess {
         }
     }
 
+    /// Starts the agent again, whose process has ended.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start_agent_again(&mut self, program: &Path) {
+        let mut command = agent_command(program, &self.site);
+        self.started_at = Instant::now();
+        self.process = Process::start(&self.site.name, &mut command, &self.site.log_folder);
+    }
+
     /// Returns the folder with all files of this node. Tests may put files of their own into it.
     #[must_use]
     pub fn folder(&self) -> &Path {

@@ -175,6 +175,21 @@ impl Agent {
         known
     }
 
+    /// Returns the numbers of applications, of containers, and of containers that wait, which the
+    /// core knows.
+    #[must_use]
+    pub fn entries(&self) -> (usize, usize, usize) {
+        let snapshot = self.core.snapshot();
+        let waits = |state: ContainerState| matches!(state, ContainerState::Queued { .. });
+        let waiting = snapshot.containers.iter();
+        let waiting = waiting.filter(|container| waits(container.state)).count();
+        (
+            snapshot.applications.len(),
+            snapshot.containers.len(),
+            waiting,
+        )
+    }
+
     /// Returns the containers that the core knows and that are not done.
     #[must_use]
     pub fn live_containers(&self) -> usize {

@@ -4,6 +4,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`bad_input`] | what peers, users and operators get wrong |
+//! | [`churn`] | hours of starts, kills, sheds and restarts, plotted |
 //! | [`contract`] | what a ResourceManager, an ApplicationMaster and dashboards may rely on |
 //! | [`many_masters`] | hundreds of masters on one node's AMRMProxy |
 //! | [`mini_rm`] | `nm-agent rm` with simulated nodes and masters |
@@ -16,6 +17,7 @@
 //! `NM_AGENT_TEST_NODE=java`.
 
 mod bad_input;
+mod churn;
 mod contract;
 mod many_masters;
 mod mini_rm;
