@@ -3,8 +3,9 @@
 //! and plotted, and must not grow.
 //!
 //! `NM_AGENT_CHURN_S` is the length in seconds, 3,600 by default, and `NM_AGENT_CHURN_PLOT` the
-//! file of the picture (SVG). Run it with `cargo test --release -p tests --test agent churn --
-//! --ignored --nocapture`.
+//! file of the picture (SVG). Used tokens stay known for eleven minutes after the ends of their
+//! containers, so a run of much less than an hour cannot show a flat store. Run it with
+//! `cargo test --release -p tests --test agent churn -- --ignored --nocapture`.
 
 #![expect(
     clippy::unwrap_used,
