@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tests::loopback::round_trips;
 use tests::samples::Samples;
 
+use crate::floor;
 use crate::load::{first_instruction, now};
 
 /// Processes at once when lives are counted: a few for each processor, so that none idles.
@@ -31,7 +32,7 @@ impl Environment {
     }
 
     /// Returns a command that runs bash with this environment.
-    fn bash(&self, script: &str) -> Command {
+    pub(crate) fn bash(&self, script: &str) -> Command {
         let mut command = Command::new("/bin/bash");
         let variables = self.0.iter().map(|(name, value)| (name, value));
         command.args(["-c", script]).env_clear().envs(variables);
@@ -92,6 +93,9 @@ pub(crate) struct Limits {
     pub(crate) pair: Shells,
     /// Time from SIGTERM to the end of a process that does nothing.
     pub(crate) stop: Samples,
+    /// CPU time of a life that makes the same files and one process, in milliseconds, without the
+    /// process's own.
+    pub(crate) life_processor_ms: f64,
 }
 
 impl Limits {
@@ -105,6 +109,7 @@ impl Limits {
             bash: self.bash.or_better(other.bash),
             pair: self.pair.or_better(other.pair),
             stop: self.stop.or_shorter(other.stop),
+            life_processor_ms: self.life_processor_ms.min(other.life_processor_ms),
         }
     }
 
@@ -120,6 +125,7 @@ impl Limits {
             bash: shells(false),
             pair: shells(true),
             stop: Samples::take(runs.min(100), |_| stop()),
+            life_processor_ms: floor::processor_ms(environment, lives),
         }
     }
 }

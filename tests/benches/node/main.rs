@@ -8,16 +8,18 @@
 //!
 //! Hadoop's NodeManager runs with the JVM's own compilers and collector and `-Xmx512m`, is warmed
 //! up, and has as many samples. `--classes` measures only the cost of cgroups and the start of
-//! guaranteed containers on a full node; the other arguments are those of every benchmark
-//! ([`tests::bench`]).
+//! guaranteed containers on a full node, `--lives` only the CPU time of the agent for a container's
+//! life; the other arguments are those of every benchmark ([`tests::bench`]).
 
 mod classes;
+mod floor;
 mod limits;
 mod load;
 mod measure;
 mod table;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tests::bench;
 use tests::node::NodeKind;
@@ -30,10 +32,14 @@ use crate::measure::{Effort, Figures};
 const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");
 
 fn main() -> ExitCode {
-    let arguments = match bench::start(&["--classes"]) {
+    let arguments = match bench::start(&["--classes", "--lives"]) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
+    if arguments.has("--lives") {
+        measure_lives(arguments.quick);
+        return ExitCode::SUCCESS;
+    }
     if !arguments.has("--classes") {
         measure_nodes(arguments.quick, arguments.java);
     }
@@ -59,6 +65,20 @@ fn measure_nodes(quick: bool, with_java: bool) {
     });
     let text = table::render(&limits, &figures, java.as_ref());
     print!("\n{}\n{text}", table::render_machine(&limits));
+}
+
+/// Measures the agent and the machine's limit in turns, so that other work meets both.
+fn measure_lives(quick: bool) {
+    let environment = measure::environment(&agent());
+    measure::rounds_of_lives(&agent(), &Effort::new(quick), |lives| {
+        let limit_ms = floor::processor_ms(&environment, Duration::from_secs(3));
+        println!(
+            "{:.0} lives/s; CPU time for each {:.3} ms; files, process and removal alone {limit_ms:.3} ms; ratio {:.2}",
+            lives.per_s,
+            lives.processor_ms,
+            lives.processor_ms / limit_ms,
+        );
+    });
 }
 
 fn measure_classes(quick: bool, with_java: bool) {

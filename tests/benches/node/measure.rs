@@ -22,6 +22,9 @@ const QUEUE_MAX: usize = 10_000;
 /// Pause between two looks for the end of a process.
 const EXIT_POLL: Duration = Duration::from_micros(500);
 
+/// Rounds of lives that are measured alone.
+const ROUNDS: usize = 5;
+
 /// Deadline for any step of a node.
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -130,6 +133,19 @@ impl Figures {
             rss_used_mb,
             rss_full_mb,
         }
+    }
+}
+
+/// Has one node make lives at full speed five times, and passes each to `round`.
+pub(crate) fn rounds_of_lives(kind: &NodeKind, effort: &Effort, mut round: impl FnMut(Lives)) {
+    let rm = ScriptedRm::start();
+    rm.with(|tracker| tracker.acknowledge_all = true);
+    let node = start(kind, &rm);
+    let am = ScriptedAm::connect(&rm, 1);
+    let bench = Bench::new(&rm, &am, &node);
+    let _warm_up = bench.one_at_a_time(effort.warm_up, 0);
+    for _ in 0..ROUNDS {
+        round(bench.sustained(effort.sustained));
     }
 }
 

@@ -13,7 +13,8 @@ pub(crate) fn render_machine(limits: &Limits) -> String {
         "this machine, p50: fork and exec of /bin/true to its end {:.2} ms, of `bash -c :` {:.2} ms, \
          loopback round trip {:.3} ms; a bash that executes the command's, as a launch script does: \
          first instruction {:.2} ms, {:.0} lives/s\nlimit: exec and three round trips; the command's \
-         bash with a container's environment; those on all processors; SIGTERM to `sleep`\ntimes: \
+         bash with a container's environment; those on all processors; the CPU time for a \
+         container's files, its process and their removal; SIGTERM to `sleep`\ntimes: \
          p50 / p99 (number of samples); the longest, named max, where there are fewer than 100\n",
         limits.true_life.p50(),
         limits.bash_life.p50(),
@@ -61,6 +62,7 @@ pub(crate) fn render(limits: &Limits, agent: &Figures, java: Option<&Figures>) -
         amount("CPU time of the node for each of them", Unit::Ms, |f| {
             f.sustained.processor_ms
         })
+        .limit(limits.life_processor_ms)
         .in_readme(),
         times("orderly stop, idle", |f| &f.stop_idle).limit(stop),
         amount("orderly stop, 50 running and 950 queued", Unit::Ms, |f| {
