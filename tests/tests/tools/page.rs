@@ -131,7 +131,11 @@ fn an_open_page_follows_the_queue_its_limit_and_the_decisions() {
     let waiting: Vec<ContainerId> = (0..4).map(|_| watched.queued(NODE_MB / 2)).collect();
     wait_place(&mut page, "running_opportunistic", "2");
     wait_place(&mut page, "waiting", "4");
-    wait_decision(&mut page, waiting[3], "Queued at place 4");
+    wait_decision(
+        &mut page,
+        waiting[3],
+        &format!("Queued at place 4, short of {} MiB", NODE_MB / 2),
+    );
     let in_order: Vec<String> = waiting.iter().map(ToString::to_string).collect();
     assert_eq!(containers(&mut page, "queue-table"), in_order);
     assert_eq!(
