@@ -1,12 +1,12 @@
 //! One AM's session around `sched`'s allocators: reads and checks asks, and queues what the next
 //! allocate answer carries. Makes no scheduling decision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use records::{
     ApplicationAttemptId, ContainerId, ExecutionType, NodeId, Resource, ResourceRequest,
 };
-use sched::{OpportunisticContainerContext, ResourceLimits};
+use sched::{ContainerAllocation, OpportunisticContainerContext, ResourceLimits};
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerStatusProto, ResourceRequestProto,
     UpdateContainerErrorProto, UpdatedContainerProto,
@@ -54,7 +54,8 @@ pub struct Session {
     /// that range.
     pub lowest_of_nodes: i64,
     last_container: i64,
-    allocated: Vec<ContainerId>,
+    /// Allocations that no answer has carried, in their order, as ids go up.
+    allocated: BTreeMap<ContainerId, ContainerAllocation>,
     completed: Vec<CompletedContainer>,
     unacknowledged: Vec<CompletedContainer>,
 }
@@ -74,7 +75,7 @@ impl Session {
             changed_nodes: None,
             lowest_of_nodes: (epoch as i64) << EPOCH_SHIFT,
             last_container: (epoch as i64) << EPOCH_SHIFT,
-            allocated: Vec::new(),
+            allocated: BTreeMap::new(),
             completed: Vec::new(),
             unacknowledged: Vec::new(),
         }
@@ -108,13 +109,18 @@ impl Session {
     }
 
     /// Queues an allocated container for the next answer.
-    pub fn allocate(&mut self, id: ContainerId) {
-        self.allocated.push(id);
+    pub fn allocate(&mut self, allocation: ContainerAllocation) {
+        self.allocated.insert(allocation.container_id, allocation);
     }
 
-    /// Takes the containers that were allocated since the last call.
-    pub fn take_allocated(&mut self) -> Vec<ContainerId> {
-        std::mem::take(&mut self.allocated)
+    /// Takes the containers that were allocated since the last call, in the order of allocation.
+    pub fn take_allocated(&mut self) -> impl Iterator<Item = ContainerId> + use<> {
+        std::mem::take(&mut self.allocated).into_keys()
+    }
+
+    /// Takes a container that no answer has carried; `None` for all others.
+    pub fn take_unfetched(&mut self, id: ContainerId) -> Option<ContainerAllocation> {
+        self.allocated.remove(&id)
     }
 
     /// Queues a completed container for the next answer.

@@ -69,8 +69,10 @@ pub struct ContainerAllocation {
     pub allocation_request_id: i64,
     /// Execution type, by the allocator that placed the container.
     pub execution_type: ExecutionType,
-    /// Distance from the places that the ask names; used for metrics.
+    /// Distance from the places that the ask names.
     pub locality: Locality,
+    /// Whether the ask accepts any node.
+    pub relax_locality: bool,
     /// Time at which the ask was first seen. The time since then is the latency of the allocation.
     pub asked_at: MonoMillis,
 }

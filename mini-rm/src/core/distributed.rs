@@ -178,6 +178,7 @@ impl Core {
             allocation_request_id: container.allocation_request_id(),
             execution_type: ExecutionType::Opportunistic,
             locality: Locality::OffSwitch,
+            relax_locality: true,
             asked_at: now.mono,
         })
     }
@@ -208,7 +209,7 @@ impl Core {
             }
             let node = self.nodes.get(&allocation.node_id);
             let is_there = node.is_some_and(|node| node.state.is_active());
-            self.add_container(allocation, false, now);
+            self.add_container(&allocation, false, now);
             if !is_there {
                 let why = "Container was allocated on a node that has gone";
                 self.end_container(container, ContainerExitStatus::ABORTED, why, now);

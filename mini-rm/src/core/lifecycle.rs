@@ -1,6 +1,8 @@
 //! Ends of containers, attempts and applications, and the consequences of each.
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, Now};
+use records::{
+    ApplicationAttemptId, ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Now,
+};
 use wire::proto::hadoop_yarn::{ContainerStateProto, ContainerStatusProto, ExecutionTypeProto};
 
 use super::Core;
@@ -28,6 +30,14 @@ impl Core {
         let session = self.sessions.get_mut(&id.application_id());
         let session = session.filter(|session| session.attempt == id.attempt);
         if let Some(session) = session.filter(|_| !container.is_master) {
+            // As in Hadoop, the AM receives the end even of a container that it never got; it
+            // gets another for the same ask.
+            let unfetched = session.take_unfetched(id);
+            let unfetched =
+                unfetched.filter(|_| container.execution_type == ExecutionType::Guaranteed);
+            if let (Some(allocation), Some(node)) = (unfetched, &node) {
+                self.guaranteed.restore_ask(&allocation, &node.rack);
+            }
             session.complete(CompletedContainer {
                 id,
                 node: container.node,

@@ -145,18 +145,18 @@ impl Core {
             return;
         };
         let is_master = application.attempt().state == AttemptState::Scheduled;
-        let container = self.add_container(allocation, is_master, now);
+        let container = self.add_container(&allocation, is_master, now);
         if is_master {
             self.launch(&container, now);
         } else if let Some(session) = self.sessions.get_mut(&id.application_id()) {
-            session.allocate(id);
+            session.allocate(allocation);
         }
     }
 
     /// Adds an allocation to the containers and to its node.
     pub(super) fn add_container(
         &mut self,
-        allocation: ContainerAllocation,
+        allocation: &ContainerAllocation,
         is_master: bool,
         now: Now,
     ) -> Container {
@@ -170,7 +170,7 @@ impl Core {
         let is_acquired = is_master || allocation.execution_type == ExecutionType::Opportunistic;
         let container = Container {
             id,
-            node: allocation.node_id,
+            node: allocation.node_id.clone(),
             resource: allocation.resource,
             priority: allocation.priority.0,
             allocation_request_id: allocation.allocation_request_id,

@@ -4,8 +4,8 @@ use std::ops::{AddAssign, SubAssign};
 
 use records::{MonoMillis, Priority, Resource, ResourceRequest};
 
-use super::Locality;
 use super::places::Places;
+use super::{ContainerAllocation, Locality};
 
 /// Memory of an ask without its names, in bytes: key and value, and a share of the tree's unused
 /// node space.
@@ -92,6 +92,15 @@ impl AskKey {
         }
     }
 
+    pub(super) const fn of_allocation(allocation: &ContainerAllocation) -> Self {
+        Self {
+            priority: allocation.priority,
+            allocation_request_id: allocation.allocation_request_id,
+            memory_mb: allocation.resource.memory_mb,
+            vcores: allocation.resource.vcores,
+        }
+    }
+
     pub(super) const fn capability(&self) -> Resource {
         Resource::new(self.memory_mb, self.vcores)
     }
@@ -148,6 +157,19 @@ impl Ask {
             Locality::OffSwitch => {}
         }
         self.count = self.count.saturating_sub(1);
+    }
+
+    /// Raises the counts that a container on `host` in `rack` has lowered.
+    pub(super) fn restore(&mut self, host: &str, rack: &str, locality: Locality) {
+        match locality {
+            Locality::NodeLocal => {
+                self.hosts.raise(host, true);
+                self.racks.raise(rack, self.relax_locality);
+            }
+            Locality::RackLocal => self.racks.raise(rack, true),
+            Locality::OffSwitch => {}
+        }
+        self.count = self.count.saturating_add(1);
     }
 
     /// Returns the size that counts towards the bounds of the table.

@@ -13,6 +13,7 @@ use records::{
 };
 use thiserror::Error;
 
+use super::ContainerAllocation;
 use super::ask::{Ask, AskKey, Footprint};
 use super::places::{Line, Places};
 
@@ -240,6 +241,26 @@ impl OutstandingAsks {
         } else {
             self.footprint += ask.footprint();
         }
+    }
+
+    /// Raises each line by one that the container of this allocation has lowered. The table may
+    /// exceed its bounds by these lines, of which there are no more than the caller has allocations
+    /// that no ApplicationMaster has got. An ask that was removed meanwhile returns without its
+    /// node partition, and without the flag of its rack.
+    pub(super) fn restore(&mut self, allocation: &ContainerAllocation, rack: &str) {
+        let key = AskKey::of_allocation(allocation);
+        let known = self.asks.get(&key).map(Ask::footprint);
+        self.footprint -= known.unwrap_or(Footprint::NOTHING);
+        let ask = self.asks.entry(key).or_insert_with(|| Ask {
+            count: 0,
+            relax_locality: allocation.relax_locality,
+            hosts: Places::default(),
+            racks: Places::default(),
+            asked_at: allocation.asked_at,
+            node_label_expression: None,
+        });
+        ask.restore(&allocation.node_id.host, rack, allocation.locality);
+        self.footprint += ask.footprint();
     }
 
     /// Calls `visit` for every ask that wants containers, in the order of the [rules](AskRules).

@@ -334,6 +334,7 @@ impl DistributedOpportunisticContainerAllocator {
                     allocation_request_id: key.allocation_request_id,
                     execution_type: ExecutionType::Opportunistic,
                     locality,
+                    relax_locality: true,
                     asked_at: ask.asked_at(),
                 },
                 http_address: node.http_address.clone(),

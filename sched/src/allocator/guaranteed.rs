@@ -165,6 +165,16 @@ impl GuaranteedAllocator {
         released
     }
 
+    /// Restores the ask of a container that has ended before its AM got it, so that the AM gets
+    /// another (Hadoop: `AbstractYarnScheduler.recoverResourceRequestForContainer`). `rack` is that
+    /// of the allocation's node. No effect for an unknown attempt.
+    pub fn restore_ask(&mut self, allocation: &ContainerAllocation, rack: &str) {
+        if let Some(asks) = self.attempt_mut(allocation.container_id.attempt) {
+            asks.asks.restore(allocation, rack);
+            self.changed = true;
+        }
+    }
+
     /// Returns the allocation of a container; `None` if it has none.
     #[must_use]
     pub fn held(&self, container: ContainerId) -> Option<&Released> {
@@ -245,7 +255,7 @@ impl Pass<'_> {
                 *self.refused = Some(resource);
                 return ControlFlow::Continue(());
             }
-            let asked_at = ask.asked_at();
+            let (asked_at, relax_locality) = (ask.asked_at(), ask.wants_any());
             ask.sweep(self.budget, |place, locality| {
                 let allowed = |node: &NodeId| !blacklist.contains(&node.host);
                 let node_id = match place {
@@ -267,6 +277,7 @@ impl Pass<'_> {
                     allocation_request_id: key.allocation_request_id,
                     execution_type: ExecutionType::Guaranteed,
                     locality,
+                    relax_locality,
                     asked_at,
                 });
                 Some(rack)

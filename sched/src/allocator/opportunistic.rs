@@ -128,6 +128,7 @@ impl OpportunisticContainerAllocator {
                     allocation_request_id: key.allocation_request_id,
                     execution_type: ExecutionType::Opportunistic,
                     locality,
+                    relax_locality: true,
                     asked_at,
                 });
                 Some(rack)

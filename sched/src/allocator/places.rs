@@ -66,6 +66,16 @@ impl Places {
         }
     }
 
+    /// Raises the count of a place by 1; `relax_locality` is the flag of a new one.
+    pub(super) fn raise(&mut self, name: &str, relax_locality: bool) {
+        let line = self.get(name).unwrap_or(Line {
+            count: 0,
+            relax_locality,
+        });
+        let count = line.count.saturating_add(1);
+        self.set(name, Line { count, ..line });
+    }
+
     /// Calls `visit` for every place, which may lower the count, and removes places with a count of
     /// 0.
     pub(super) fn sweep(&mut self, mut visit: impl FnMut(&str, &mut Line)) {

@@ -105,6 +105,32 @@ fn the_containers_of_a_silent_node_have_ended_and_its_master_hears_it_once() {
 }
 
 #[test]
+fn a_container_lost_before_its_master_got_it_is_replaced_and_its_end_reported_once() {
+    let mut world = World::new(&[EXPIRY]);
+    world.register(&node(1), 1, Vec::new());
+    world.submit();
+    let attempt = world.start_master();
+    assert!(ids(&world.ask(attempt, 1, ExecutionType::Guaranteed)).is_empty());
+    world.register(&node(2), 1, Vec::new());
+    world.pass(500);
+    let lost = attempt.container((1 << 40) + 2);
+    assert_eq!(world.core.containers[&lost].node, node(2));
+    world.heartbeat(&node(1), 0, vec![status(world.master_of(attempt), None)]);
+    world.pass(1_000);
+    let answer = world.next_call(attempt);
+    assert_eq!((ids(&answer), exits(&answer)), (vec![], vec![-100]));
+    world.register(&node(3), 1, Vec::new());
+    let answer = world.next_call(attempt);
+    let next = attempt.container((1 << 40) + 3);
+    assert_eq!((ids(&answer), exits(&answer)), (vec![next], vec![]));
+    world.register(&node(4), 1, Vec::new());
+    assert!(
+        ids(&world.next_call(attempt)).is_empty(),
+        "it asked for one"
+    );
+}
+
+#[test]
 fn a_master_hears_of_nodes_from_its_registration_on() {
     let mut world = World::new(&[]);
     world.register(&node(1), 4, Vec::new());

@@ -100,6 +100,25 @@ fn an_ask_that_insists_waits_for_its_place() {
 }
 
 #[test]
+fn a_restored_ask_has_the_lines_that_its_container_lowered() {
+    let on_a_host = [ask("a", 1), strict(RACK_1, 1), strict("*", 1)];
+    let on_a_rack = [ask(RACK_1, 1), strict("*", 1)];
+    let anywhere = [ask("*", 2)];
+    for lines in [&on_a_host[..], &on_a_rack, &anywhere] {
+        let mut allocator = cluster(&[("a", RACK_1, 1)]);
+        want(&mut allocator, 1, lines);
+        let before = allocator.asks(attempt(1)).cloned();
+        let lost = allocator.allocate(ids()).remove(0);
+        allocator.release(lost.container_id);
+        allocator.restore_ask(&lost, RACK_1);
+        assert_eq!(allocator.asks(attempt(1)).cloned(), before);
+        let asks = before.unwrap();
+        assert_eq!(asks.counted(), asks.recounted());
+        assert_eq!(places(&allocator.allocate(ids())), [("a", lost.locality)]);
+    }
+}
+
+#[test]
 fn an_ask_for_a_rack_that_insists_stays_on_it() {
     let mut allocator = cluster(&[("a", RACK_1, 9), ("b", RACK_2, 1)]);
     want(&mut allocator, 1, &[ask(RACK_2, 2), strict("*", 2)]);
