@@ -61,8 +61,8 @@ pub enum Request {
     RegisterNode(Box<RegisterNodeManagerRequestProto>),
     /// `nodeHeartbeat`.
     Heartbeat(Box<NodeHeartbeatRequestProto>),
-    /// `registerApplicationMaster`.
-    RegisterMaster(ApplicationAttemptId),
+    /// `registerApplicationMaster`, by the process that began at this time.
+    RegisterMaster(ApplicationAttemptId, u64),
     /// `allocate`.
     Allocate(ApplicationAttemptId, Box<AllocateRequestProto>),
     /// `finishApplicationMaster`.

@@ -83,6 +83,8 @@ pub struct Master {
     /// Node that it runs on.
     pub node: usize,
     attempt: ApplicationAttemptId,
+    /// Virtual time at which its process began, which tells it from another of the same attempt.
+    began_ms: u64,
     stage: Stage,
     response_id: i32,
     /// Number of the call to the ResourceManager under way.
@@ -111,7 +113,7 @@ pub enum Next {
 impl Master {
     /// Returns an AM that has just begun.
     #[must_use]
-    pub fn new(container: ContainerId, node: usize, mut random: Random) -> Self {
+    pub fn new(container: ContainerId, node: usize, began_ms: u64, mut random: Random) -> Self {
         let classes = scenario::classes(&mut random).into_iter();
         let classes = classes.map(|class| Progress {
             outstanding: class.tasks,
@@ -123,6 +125,7 @@ impl Master {
             container,
             node,
             attempt: container.attempt,
+            began_ms,
             stage: Stage::Registering,
             response_id: 0,
             pending: None,
@@ -164,7 +167,7 @@ impl Master {
             self.stage = Stage::Finishing;
         }
         let request = match self.stage {
-            Stage::Registering => Request::RegisterMaster(self.attempt),
+            Stage::Registering => Request::RegisterMaster(self.attempt, self.began_ms),
             Stage::Running => {
                 if self.unanswered.is_none() {
                     self.act_on_whim(context);

@@ -43,6 +43,8 @@ pub struct ResourceManager {
     incarnation: u32,
     /// AMs whose launch is under way, by the number of the call.
     launches: BTreeMap<u64, ApplicationAttemptId>,
+    /// Times at which the processes of the registered AMs began.
+    masters: BTreeMap<ApplicationAttemptId, u64>,
 }
 
 impl ResourceManager {
@@ -59,6 +61,7 @@ impl ResourceManager {
             random,
             incarnation: 1,
             launches: BTreeMap::new(),
+            masters: BTreeMap::new(),
         }
     }
 
@@ -67,6 +70,7 @@ impl ResourceManager {
         self.incarnation += 1;
         self.clock.started_ms = context.now_ms();
         self.launches.clear();
+        self.masters.clear();
         let mut config = Config::clone(&self.config);
         config.epoch += 1;
         self.config = Arc::new(config);
@@ -133,13 +137,8 @@ impl ResourceManager {
                 let response = self.core.heartbeat(*request, now);
                 Ok(Reply::Heartbeat(Box::new(response)))
             }
-            Request::RegisterMaster(attempt) => {
-                let request = RegisterApplicationMasterRequestProto::default();
-                let registered = self.core.register_master(attempt, &request, now);
-                match registered {
-                    Ok(_) | Err(Refusal::AlreadyRegistered(_)) => Ok(Reply::Done),
-                    Err(refusal) => Err(refusal),
-                }
+            Request::RegisterMaster(attempt, began_ms) => {
+                self.register_master(attempt, began_ms, now)
             }
             Request::Allocate(attempt, request) => {
                 let allocated = self.core.allocate(attempt, b"", &request, now);
@@ -158,6 +157,28 @@ impl ResourceManager {
         let reply = reply.unwrap_or_else(|refusal| Reply::Refused(refusal.to_string()));
         context.reply(Host::Rm, call, reply);
         self.perform(context);
+    }
+
+    /// Registers an AM. A repeated call, whose first answer was lost, is answered again. Another
+    /// process of the same attempt is refused, as AMs know nothing of what came before their
+    /// process: a machine that has ended may launch the AM's container again.
+    fn register_master(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        began_ms: u64,
+        now: Now,
+    ) -> Result<Reply, Refusal> {
+        let request = RegisterApplicationMasterRequestProto::default();
+        match self.core.register_master(attempt, &request, now) {
+            Ok(_) => {
+                self.masters.insert(attempt, began_ms);
+                Ok(Reply::Done)
+            }
+            Err(Refusal::AlreadyRegistered(_)) if self.masters.get(&attempt) == Some(&began_ms) => {
+                Ok(Reply::Done)
+            }
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// Changes an answer as a planted fault does.
@@ -223,4 +244,48 @@ fn container_of(token: &TokenProto) -> ContainerId {
 fn core(config: &Arc<Config>, random: &mut Random, now: Now) -> Core {
     let secrets = AmrmTokenSecretManager::new(config.master_keys, now.mono);
     Core::new(Arc::clone(config), Arc::new(secrets), random.seed(), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use sim::{Network, Streams};
+    use wire::proto::hadoop_yarn::RegisterNodeManagerRequestProto;
+
+    use super::*;
+    use crate::checkers::Facts;
+    use crate::scenario::{self, Scenario, Size};
+    use crate::watch::Watch;
+
+    #[test]
+    fn an_attempts_second_process_is_refused_and_a_repeated_call_is_not() {
+        let size = Size {
+            nodes: 1,
+            seconds: 1,
+        };
+        let (scenario, streams) = (Scenario::of(1, size), Streams::new(1));
+        let network = Network::new(scenario.link, streams.stream("network", 0));
+        let facts = Facts {
+            capacity: scenario::CAPACITY,
+            nodes: 1,
+            sigkill_delay_ms: scenario::SIGKILL_DELAY_MS,
+        };
+        let mut context = Context::new(network, Watch::new(&facts, None), None);
+        let mut rm = ResourceManager::new(scenario.rm_config(), streams.stream("rm", 0));
+        let now = rm.clock.now(0);
+        let node = RegisterNodeManagerRequestProto {
+            node_id: Some((&scenario::node_id(0)).into()),
+            resource: Some(scenario::CAPACITY.into()),
+            ..RegisterNodeManagerRequestProto::default()
+        };
+        rm.core.register_node(&node, DEFAULT_RACK, now).unwrap();
+        rm.submit(&mut context);
+        let attempt = *rm.launches.values().next().unwrap();
+        assert!(rm.register_master(attempt, 100, now).is_ok());
+        assert!(rm.register_master(attempt, 100, now).is_ok());
+        let refusal = rm.register_master(attempt, 200, now).unwrap_err();
+        assert!(
+            matches!(refusal, Refusal::AlreadyRegistered(_)),
+            "{refusal}"
+        );
+    }
 }

@@ -258,7 +258,7 @@ impl<'a> World<'a> {
         let number = u64::from(attempt.application_id.id.unsigned_abs()) << 8;
         let number = number + u64::from(attempt.attempt_id.unsigned_abs());
         let random = self.streams.stream("master", number);
-        let master = Master::new(container, node, random);
+        let master = Master::new(container, node, self.context.now_ms(), random);
         self.masters.insert(attempt, master);
         self.context.queue.push_in(200, Event::Master(attempt));
     }

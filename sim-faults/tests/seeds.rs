@@ -62,6 +62,15 @@ fn no_property_is_violated_by_fresh_seeds() {
 }
 
 #[test]
+fn the_master_of_a_machine_that_ended_does_not_go_on_where_its_first_process_was() {
+    let size = Size {
+        nodes: 100,
+        seconds: 600,
+    };
+    assert_eq!(run(&Scenario::of(4_528, size)).violation, None);
+}
+
+#[test]
 fn each_planted_fault_is_caught_by_the_checker_of_its_property() {
     for planted in Planted::ALL {
         let (checker, seeds) = (planted.expected(), catch(planted, SIZE, SEEDS_MAX));

@@ -37,7 +37,7 @@ impl Agent {
             Request::Update(update) => self.update(&update.0, &update.1, context),
             Request::RegisterNode(_)
             | Request::Heartbeat(_)
-            | Request::RegisterMaster(_)
+            | Request::RegisterMaster(..)
             | Request::Allocate(..)
             | Request::FinishMaster(_) => return,
         };
