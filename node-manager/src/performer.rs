@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amrm_proxy::AmrmProxy;
-use container_runtime::isolation::Isolation;
+use container_runtime::isolation::{Isolation, IsolationEvent};
 use container_runtime::launch::{
     Adoption, LaunchPlan, Launcher, Link, LocalizationCounters, NoPlan, add_links,
 };
@@ -133,7 +133,11 @@ impl Performer {
             } => self.localize(id, &user, resources, purpose),
             Effect::Link(order) => self.link(order),
             Effect::Launch(order) => return self.launch(*order),
-            Effect::Pause(id) => self.with_isolation(|isolation| isolation.pause(id)),
+            Effect::Pause(id) => match &self.isolation {
+                Some(isolation) => isolation.pause(id),
+                // Frozen by an earlier agent, which had cgroups.
+                None => return Some(WorkerEvent::Isolation(IsolationEvent::PauseFailed(id))),
+            },
             Effect::Resume(id) => self.with_isolation(|isolation| isolation.resume(id)),
             Effect::ApplyLimits(spec) => self.apply_limits(spec),
             Effect::SetNodeResource(total) => {

@@ -18,6 +18,15 @@ pub(crate) enum Estimate {
     Wait(u64),
 }
 
+/// Pause in an earlier run of the agent, which goes on once the container is frozen again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EarlierPause {
+    /// Place among the waiting containers.
+    pub(crate) place: u64,
+    /// Time at which the pause began.
+    pub(crate) since: MonoMillis,
+}
+
 /// State of one container that the scheduler keeps.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
@@ -34,6 +43,8 @@ pub(crate) struct Container {
     pub(crate) reported_wait_ms: Option<u64>,
     /// Estimate made with the first heartbeat after the container joined the queue.
     pub(crate) estimate: Estimate,
+    /// Pause before the container was taken over; dropped with the state that it was taken over in.
+    pub(crate) earlier_pause: Option<EarlierPause>,
     pub(crate) exit_status: ContainerExitStatus,
     pub(crate) diagnostics: Diagnostics,
     /// Retry policy and the retries so far.
@@ -55,6 +66,7 @@ impl Container {
             joined: now,
             reported_wait_ms: None,
             estimate: Estimate::Open,
+            earlier_pause: None,
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),
             retries: Retries::default(),
@@ -77,6 +89,7 @@ impl Container {
 
     /// Enters a state. A new place in a queue is not a new state.
     pub(crate) fn enter(&mut self, state: ContainerState, now: MonoMillis) {
+        self.earlier_pause = None;
         self.ran_before_ms = self.ran_ms(now);
         self.since = now;
         self.joined = now;

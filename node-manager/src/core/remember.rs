@@ -280,7 +280,11 @@ fn state_record(view: ContainerView, record: &ContainerRecord, now: Now) -> Stat
         process,
         ..
     } = &record.memory;
-    let stage = stage_of(view.state);
+    let stage = match (view.state, stored) {
+        // Taken over and not known to be frozen yet: its record stays as it is.
+        (ContainerState::Pausing, Some(stored)) if stored.stage() == Stage::Paused => Stage::Paused,
+        (state, _) => stage_of(state),
+    };
     let same = stored.as_ref().filter(|stored| stored.stage() == stage);
     let same_place = same.map_or(0, |stored| stored.place);
     let (place, held_mb) = match view.state {
@@ -290,8 +294,8 @@ fn state_record(view: ContainerView, record: &ContainerRecord, now: Now) -> Stat
         | ContainerState::Running { order }
         | ContainerState::Resuming { order }
         | ContainerState::Relaunching { order } => (order, 0),
+        ContainerState::Pausing => (same_place, same.map_or(0, |stored| stored.held_mb)),
         ContainerState::Localizing
-        | ContainerState::Pausing
         | ContainerState::Restarting
         | ContainerState::Killing { .. }
         | ContainerState::Gone { .. }

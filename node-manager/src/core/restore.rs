@@ -187,7 +187,7 @@ impl Core {
             self.localize_again(id);
         }
         if let Some((process, log_dir)) = process.zip(log_dir) {
-            let is_frozen = matches!(stage, RecoveredStage::Paused { .. });
+            let is_frozen = stage == RecoveredStage::Paused;
             let order = Box::new(AdoptOrder {
                 spec,
                 process,
@@ -195,9 +195,6 @@ impl Core {
                 is_frozen,
             });
             self.effects.push(Effect::Adopt(order));
-            if is_frozen {
-                self.effects.push(Effect::Pause(id));
-            }
         }
         Some(RecoveredContainer {
             spec,

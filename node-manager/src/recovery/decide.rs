@@ -144,7 +144,7 @@ struct Noted<'a> {
 fn rank(recovered: &Recovered) -> u8 {
     match recovered.stage {
         RecoveredStage::Running | RecoveredStage::Starting | RecoveredStage::Killing => 0,
-        RecoveredStage::Paused { .. } => 1,
+        RecoveredStage::Paused => 1,
         RecoveredStage::Waiting => 2,
         RecoveredStage::Accepted => 3,
         RecoveredStage::Done(_) => 4,
@@ -208,10 +208,7 @@ fn recover(
                 (Stage::Killing, None) => (RecoveredStage::Done(sched::Ending::Killed), None),
                 (_, None) => return Err("it runs without a process".to_owned()),
                 (Stage::Killing, process) => (RecoveredStage::Killing, process),
-                (Stage::Paused, process) => {
-                    let held_mb = record.held_mb;
-                    (RecoveredStage::Paused { held_mb }, process)
-                }
+                (Stage::Paused, process) => (RecoveredStage::Paused, process),
                 (_, process) => (RecoveredStage::Running, process),
             }
         }

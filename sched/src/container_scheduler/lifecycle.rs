@@ -9,7 +9,7 @@ use super::room::Change;
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, Completion, ContainerSpec, Note, Refusal};
 use crate::config::CONTAINERS_MAX;
-use crate::container::{Container, Estimate};
+use crate::container::{Container, EarlierPause, Estimate};
 use crate::container_state::{ContainerState as S, Ending, Phase, Step};
 use crate::kill_cause::{KILLED_BY_EXTERNAL_SIGNAL, KillCause};
 use crate::timers::Timer;
@@ -230,9 +230,17 @@ impl ContainerScheduler {
             Phase::Active if container.state == S::Pausing => {
                 let spec = container.spec;
                 let held_mb = held_mb.unwrap_or(spec.resource.memory_mb);
-                let place = self.allocate_place();
+                let pause = container.earlier_pause;
+                let EarlierPause { place, since } = pause.unwrap_or_else(|| EarlierPause {
+                    place: self.allocate_place(),
+                    since: turn.now.mono,
+                });
                 self.step(id, Step::Paused { place, held_mb }, turn.now);
-                self.set_pause_timer(spec, turn.now.mono);
+                self.modify(id, |container| {
+                    container.since = since;
+                    container.joined = since;
+                });
+                self.set_pause_timer(spec, since);
                 Ok(Change::Joined(id))
             }
             Phase::Relaunching | Phase::Killing | Phase::Gone | Phase::Ended => Ok(Change::Other),

@@ -7,11 +7,10 @@ use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Now, 
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, ContainerSpec, Refusal};
 use crate::config::CONTAINERS_MAX;
-use crate::container::Container;
+use crate::container::{Container, EarlierPause};
 use crate::container_scheduler::room::Change;
 use crate::container_state::{ContainerState as S, Ending};
 use crate::diagnostics::Diagnostics;
-use crate::timers::Timer;
 
 /// A container of an earlier run of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +38,8 @@ pub enum RecoveredStage {
     Starting,
     /// Has a process, or had one whose end is reported next.
     Running,
-    /// Frozen.
-    Paused {
-        /// Memory that its processes hold, in mebibytes.
-        held_mb: u64,
-    },
+    /// Was frozen, and is frozen again: its last thaw may be on no record.
+    Paused,
     /// Is being killed.
     Killing,
     /// Finished.
@@ -181,33 +177,29 @@ impl ContainerScheduler {
             RecoveredStage::Running => S::Running {
                 order: self.allocate_place(),
             },
-            RecoveredStage::Paused { held_mb } => S::Paused {
-                place: self.allocate_place(),
-                held_mb,
-            },
+            RecoveredStage::Paused => S::Pausing,
             RecoveredStage::Killing => S::Killing { holds_room: true },
             RecoveredStage::Done(ending) => S::Done(ending),
         };
         let mut container = Container::new(spec, since);
         container.state = state;
+        container.earlier_pause = (stage == RecoveredStage::Paused).then(|| EarlierPause {
+            place: self.allocate_place(),
+            since,
+        });
         container.exit_status = exit_status;
         container.diagnostics = Diagnostics::recovered(diagnostics);
         self.index.insert(&container.spec, container.state);
         self.containers.insert(id, container);
         match stage {
             RecoveredStage::Accepted => turn.order(Action::Localize(id)),
-            RecoveredStage::Paused { .. }
-                if spec.execution_type == ExecutionType::Opportunistic =>
-            {
-                let end = since + self.config.pause_max_ms;
-                self.timers.set(Timer::PauseEnd(id), end);
-            }
+            // It keeps its allocation until it is known to be frozen.
+            RecoveredStage::Paused => turn.order(Action::Pause(id)),
             RecoveredStage::Killing => self.order_end(id, false, turn),
             // Launched when all are known.
             RecoveredStage::Starting
             | RecoveredStage::Waiting
             | RecoveredStage::Running
-            | RecoveredStage::Paused { .. }
             | RecoveredStage::Done(_) => {}
         }
         Ok(())

@@ -10,6 +10,10 @@ use super::Checker;
 use crate::observation::{Known, Observation};
 use crate::watch::{Checked, Finding};
 
+/// Milliseconds before the end of an agent in which a start may be on no record: one commit of a
+/// slow disk is under way, and the next, with this start, has not ended.
+const UNRECORDED_MS: u64 = 20_000;
+
 /// The property.
 #[derive(Debug, Default)]
 pub(super) struct KillOrder {
@@ -20,6 +24,12 @@ pub(super) struct KillOrder {
     processes: BTreeMap<ContainerId, Process>,
     /// Number of processes so far.
     begun: u64,
+    /// Times and numbers of the starts of containers that have a process, thaws included.
+    decisions: BTreeMap<ContainerId, Vec<(u64, u64)>>,
+    /// Number of starts so far.
+    decided: u64,
+    /// Time at which each node's agent ended last.
+    gone: BTreeMap<usize, u64>,
 }
 
 #[derive(Debug)]
@@ -54,14 +64,26 @@ impl KillOrder {
         Ok(())
     }
 
-    /// Compares the order of starts after a restart with that before it. Starts that are on no
-    /// record are known by their processes, and threads make those in an order of their own: two
-    /// containers are in the wrong order if neither decisions nor processes have it.
+    /// Returns the numbers of a container's starts that records may have told when its agent ended.
+    fn recorded(&self, id: &ContainerId, gone_ms: u64) -> impl Iterator<Item = u64> {
+        let starts = self.decisions.get(id).map_or(&[][..], Vec::as_slice);
+        let since = gone_ms.saturating_sub(UNRECORDED_MS);
+        let certain = starts.iter().rposition(|(at_ms, _)| *at_ms < since);
+        starts[certain.unwrap_or(0)..]
+            .iter()
+            .map(|(_, number)| *number)
+    }
+
+    /// Compares the order of starts after a restart with that before it. First starts that are on
+    /// no record are known by their processes, and threads make those in an order of their own; of
+    /// a thaw that is on no record nothing is known. Two containers are in the wrong order if
+    /// neither decisions have it, as far as records tell them, nor processes.
     fn restarted(&mut self, node: usize, known: &Known) -> Checked {
         let started = known.started.iter();
         let started = started.filter(|(_, of)| *of == ExecutionType::Opportunistic);
         let after: Vec<ContainerId> = started.map(|(id, _)| *id).collect();
-        let before = self.started.entry(node).or_default();
+        let gone_ms = self.gone.get(&node).copied().unwrap_or(0);
+        let before = self.started.get(&node).map_or(&[][..], Vec::as_slice);
         let place = |id: &ContainerId| before.iter().position(|old| old == id);
         let number = |id: &ContainerId| self.processes.get(id).map(|process| process.number);
         for (count, later) in after.iter().enumerate() {
@@ -69,6 +91,7 @@ impl KillOrder {
                 let decided = place(earlier).zip(place(later));
                 let made = number(earlier).zip(number(later));
                 decided.is_some_and(|(earlier, later)| earlier > later)
+                    && self.recorded(earlier, gone_ms).min() > self.recorded(later, gone_ms).max()
                     && made.is_none_or(|(earlier, later)| earlier > later)
             };
             if let Some(earlier) = after[..count].iter().find(is_wrong) {
@@ -76,7 +99,7 @@ impl KillOrder {
                 return Err(Finding::of(*earlier, what).and(*later));
             }
         }
-        *before = after;
+        self.started.insert(node, after);
         Ok(())
     }
 }
@@ -86,7 +109,7 @@ impl Checker for KillOrder {
         "kill-order"
     }
 
-    fn observe(&mut self, _: u64, observation: &Observation) -> Checked {
+    fn observe(&mut self, at_ms: u64, observation: &Observation) -> Checked {
         match observation {
             Observation::Noted { node, note } => match note {
                 Note::Started {
@@ -96,6 +119,9 @@ impl Checker for KillOrder {
                 } => {
                     self.leave(*node, *id);
                     self.started.entry(*node).or_default().push(*id);
+                    self.decided += 1;
+                    let starts = self.decisions.entry(*id).or_default();
+                    starts.push((at_ms, self.decided));
                 }
                 Note::Evicted { id, .. } => return self.evicted(*node, *id),
                 Note::Promoted(id) => self.leave(*node, *id),
@@ -111,10 +137,14 @@ impl Checker for KillOrder {
             }
             Observation::ProcessEnded { node, id, .. } => {
                 self.processes.remove(id);
+                self.decisions.remove(id);
                 self.leave(*node, *id);
             }
             Observation::EndOrdered { node, id, .. } | Observation::Done { node, id } => {
                 self.leave(*node, *id);
+            }
+            Observation::AgentGone { node, .. } => {
+                self.gone.insert(*node, at_ms);
             }
             Observation::AgentStarted { node, known } => return self.restarted(*node, known),
             _ => {}

@@ -76,7 +76,7 @@ fn starts_and_queue_keep_their_order_and_arrivals_count_last() {
             (5, R::Running, Some(50)),
             (4, R::Running, Some(40)),
             (8, R::Starting, None),
-            (6, R::Paused { held_mb: 0 }, Some(60)),
+            (6, R::Paused, Some(60)),
             (3, R::Waiting, None),
             (2, R::Waiting, None),
             (1, R::Accepted, None),

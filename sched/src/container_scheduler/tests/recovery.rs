@@ -62,15 +62,18 @@ fn the_container_that_started_last_is_still_evicted_first() {
 fn a_frozen_container_stays_frozen_until_the_end_of_its_pause() {
     let mut node = Node::new(100);
     node.advance(200_000);
-    let frozen = RecoveredStage::Paused { held_mb: 10 };
     let actions = recover(
         &mut node,
         vec![
             recovered(guaranteed(1, 80), RecoveredStage::Running, 0),
-            recovered(opportunistic(2, 50), frozen, 100_000),
+            recovered(opportunistic(2, 50), RecoveredStage::Paused, 100_000),
         ],
     );
-    assert!(actions.is_empty(), "{actions:?}");
+    assert_eq!(actions, [Action::Pause(id(2))]);
+    node.feed(Event::Paused {
+        id: id(2),
+        held_mb: Some(10),
+    });
     assert_eq!(node.scheduler.frozen_memory_mb(), 10);
     let end = MonoMillis(100_000 + CONFIG.pause_max_ms);
     assert_eq!(node.scheduler.next_deadline(), Some(end));
@@ -108,15 +111,64 @@ fn a_container_that_was_about_to_start_keeps_its_allocation() {
         &mut node,
         vec![
             recovered(opportunistic(1, 60), RecoveredStage::Starting, 0),
-            recovered(
-                opportunistic(2, 60),
-                RecoveredStage::Paused { held_mb: 0 },
-                0,
-            ),
+            recovered(opportunistic(2, 60), RecoveredStage::Waiting, 0),
         ],
     );
     assert_eq!(launched(&actions), [1]);
     assert_eq!(node.waiting(), [2]);
+}
+
+/// Returns a node that took over a guaranteed container whose launch was ordered, and an
+/// opportunistic one that a record calls frozen and that may run.
+fn with_a_thaw_on_no_record() -> Node {
+    let mut node = Node::new(100);
+    let actions = recover(
+        &mut node,
+        vec![
+            recovered(guaranteed(1, 60), RecoveredStage::Starting, 0),
+            recovered(opportunistic(2, 60), RecoveredStage::Paused, 0),
+        ],
+    );
+    assert_eq!(actions, [Action::Pause(id(2))]);
+    assert_eq!(node.scheduler.allocated(), Resource::new(60, 1));
+    node
+}
+
+#[test]
+fn a_container_that_may_have_been_thawed_keeps_its_allocation_until_it_is_frozen() {
+    let mut node = with_a_thaw_on_no_record();
+    let frozen = Event::Paused {
+        id: id(2),
+        held_mb: Some(10),
+    };
+    assert_eq!(launched(&node.feed(frozen)), [1]);
+    assert_eq!(node.scheduler.allocated(), Resource::new(60, 1));
+    assert_eq!(node.waiting(), [2]);
+}
+
+#[test]
+fn a_container_that_may_have_been_thawed_is_killed_with_its_allocation() {
+    let mut node = with_a_thaw_on_no_record();
+    let failed = node.feed(Event::PauseFailed(id(2)));
+    assert!(failed.contains(&Action::Terminate(id(2))), "{failed:?}");
+    assert!(launched(&failed).is_empty(), "{failed:?}");
+    assert_eq!(launched(&node.exit(2, 137)), [1]);
+}
+
+#[test]
+fn containers_frozen_again_go_on_in_the_order_of_their_pauses() {
+    let mut node = Node::new(100);
+    let paused = |number| recovered(opportunistic(number, 60), RecoveredStage::Paused, 0);
+    let running = recovered(guaranteed(1, 100), RecoveredStage::Running, 0);
+    recover(&mut node, vec![running, paused(3), paused(2)]);
+    for number in [2, 3] {
+        node.feed(Event::Paused {
+            id: id(number),
+            held_mb: Some(0),
+        });
+    }
+    assert_eq!(node.waiting(), [3, 2]);
+    assert!(node.exit(1, 0).contains(&Action::Resume(id(3))));
 }
 
 #[test]
