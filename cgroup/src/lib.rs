@@ -45,7 +45,7 @@ mod text;
 mod tree;
 mod usage;
 
-pub use delegation::Delegation;
+pub use delegation::{Delegation, move_below, move_beside};
 pub use error::{CgroupError, Unusable};
 pub use group::Cgroup;
 pub use layout::{Controller, Hierarchy, Layout, LegacyHierarchy, Version};

@@ -73,9 +73,9 @@ fn probe_unified(
     config: &RootConfig<'_>,
 ) -> Result<Vec<Controller>, Unusable> {
     let dir = match (delegated(unified, config)?, config.hierarchy) {
-        (Some(own), _) => {
-            writable(own.path())?;
-            own
+        (Some(given), _) => {
+            writable(given.dir.path())?;
+            given.dir
         }
         (None, Some(path)) => {
             writable_below(unified, path)?;

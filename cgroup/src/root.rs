@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::delegation::{Delegation, delegated, move_to_leaf};
+use crate::delegation::{Delegated, Delegation, delegated, move_to_leaf};
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
 use crate::files::{Files, HierarchyDir, HierarchyDirs, Kind};
@@ -29,12 +29,12 @@ pub struct RootConfig<'a> {
     pub hierarchy: Option<&'a str>,
     /// Controllers that the caller would like to use.
     pub wanted: &'a [Controller],
-    /// Whether the process's own cgroup counts as delegated.
-    pub delegation: Delegation,
-    /// Name, below a delegated cgroup, of the leaf for this process itself: a cgroup that enables
-    /// controllers for its children may hold no processes.
+    /// Which cgroup counts as delegated.
+    pub delegation: Delegation<'a>,
+    /// Name, below a delegated cgroup that this process is in, of the leaf for the process: a
+    /// cgroup that enables controllers for its children may hold no processes.
     pub own_leaf: &'a str,
-    /// Name, beside that leaf, of the cgroup that holds everything made here.
+    /// Name, below the delegated cgroup, of the cgroup that holds everything made here.
     pub delegated_root: &'a str,
 }
 
@@ -81,7 +81,8 @@ impl Root {
         }
         let has_unified = !dirs.is_empty();
         if config.hierarchy.is_none() && !has_unified {
-            return Err(Unusable::NotDelegated);
+            let reason = missing.into_iter().next().map(|missing| missing.reason);
+            return Err(reason.unwrap_or(Unusable::NotDelegated));
         }
         for legacy in &layout.legacy {
             let controllers = wanted_from_legacy(legacy, config.wanted, has_unified);
@@ -322,11 +323,13 @@ fn open_unified(
         .filter(|controller| controller.v2_name().is_some())
         .collect();
     let (dir, refused) = match delegated(unified, config)? {
-        Some(own) => {
-            move_to_leaf(&own, config.own_leaf)?;
+        Some(Delegated { dir: given, is_own }) => {
+            if is_own {
+                move_to_leaf(&given, config.own_leaf)?;
+            }
             checked_name(config.delegated_root)?;
-            let mut refused = enable(&own, &wanted)?;
-            let dir = own.child(config.delegated_root)?;
+            let mut refused = enable(&given, &wanted)?;
+            let dir = given.child(config.delegated_root)?;
             refused.extend(enable(&dir, &wanted)?);
             (dir, refused)
         }

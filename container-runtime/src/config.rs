@@ -11,6 +11,9 @@ pub struct CgroupConfig {
     pub asked_for: bool,
     /// Path below each mount, where no cgroup was delegated to the agent.
     pub hierarchy: String,
+    /// Path below the unified hierarchy's mount of the cgroup that a service manager delegated for
+    /// containers, apart from the agent's own; `None`: the agent's own, if that was delegated.
+    pub delegated: Option<String>,
     /// Path below which hierarchies must be mounted to be used; `None`: any.
     pub mount_path: Option<PathBuf>,
     /// Whether CPU time is shared by virtual cores.

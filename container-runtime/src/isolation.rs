@@ -293,7 +293,10 @@ fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
     RootConfig {
         hierarchy: config.asked_for.then_some(&config.hierarchy),
         wanted: if config.io { &Controller::ALL } else { &BASIC },
-        delegation: Delegation::AsMarked,
+        delegation: match &config.delegated {
+            Some(path) => Delegation::Beside(path),
+            None => Delegation::AsMarked,
+        },
         own_leaf: "agent",
         delegated_root: "containers",
     }

@@ -38,7 +38,6 @@ const REAP_LOOK_MS: u16 = 250;
 const RETRY_MS: u16 = 1_000;
 
 /// Program to keep.
-#[derive(Debug)]
 pub struct Kept<'a> {
     /// Folder for the records, made if it does not exist.
     pub folder: &'a Path,
@@ -52,6 +51,9 @@ pub struct Kept<'a> {
     /// Descriptor that the program inherits, which the arguments name by its number. The keeper,
     /// which may outlive the program, does not hold it any longer.
     pub handed_on: Option<OwnedFd>,
+    /// Called once, before the front ends, when the program has left children: the keeper outlives
+    /// the service then.
+    pub when_left: &'a mut dyn FnMut(),
 }
 
 /// Reason for which nothing could be kept.
@@ -132,6 +134,7 @@ pub fn keep(kept: Kept<'_>) -> Result<(), KeepError> {
     if !orphans.is_empty() {
         // What cannot be recorded now is tried again below.
         let _later = records.begin(&orphans);
+        (kept.when_left)();
     }
     drop(lock);
     // The front may have died.

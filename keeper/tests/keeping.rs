@@ -40,6 +40,7 @@ fn main() {
                 arguments: &arguments,
                 variable: VARIABLE,
                 handed_on: None,
+                when_left: &mut || fs::write(folder.join("left"), "").unwrap(),
             })
             .unwrap();
         }
@@ -179,6 +180,7 @@ fn statuses_of_children_survive_a_program_that_is_killed() {
             let records = ExitRecords::read(&started.folder.path().join("records"));
             (!records.unwrap().left().is_empty()).then_some(())
         });
+        until(|| started.folder.path().join("left").exists().then_some(()));
         assert_eq!(statuses(&started), [Some(7), Some(137)]);
     }
 }
@@ -188,6 +190,7 @@ fn the_front_ends_as_the_program_ends() {
     let front = i32::try_from(started.front.id()).unwrap();
     kill(Pid::from_raw(front), Signal::SIGTERM).unwrap();
     assert_eq!(started.front.wait().unwrap().code(), Some(143));
+    assert!(started.folder.path().join("left").exists(), "told before");
     assert_eq!(statuses(&started), [Some(7), Some(137)]);
 }
 

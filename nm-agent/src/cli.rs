@@ -1,6 +1,7 @@
 //! The command line: arguments in, exit status out. The only reader of the process environment.
 
 mod history;
+mod holding;
 mod keeping;
 mod operate;
 mod quickstart;
@@ -67,6 +68,9 @@ enum Command {
     /// Keep the exit statuses of containers that outlive their agent, which `run` starts.
     #[command(hide = true)]
     Keep(KeepArguments),
+    /// Hold the control group of a service for the containers of `run`, which is another service.
+    #[command(hide = true)]
+    Hold,
     /// Print each effective configuration value and where it came from; report what is wrong.
     ///
     /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.*
@@ -220,7 +224,8 @@ pub fn main() -> ExitCode {
         .collect();
     match &arguments.command {
         Command::Run(arguments) => run(arguments, &environment),
-        Command::Keep(arguments) => keeping::keeper(arguments),
+        Command::Keep(arguments) => keeping::keeper(arguments, &environment),
+        Command::Hold => holding::hold(&environment),
         Command::Check(conf) => check(conf, &environment),
         Command::Status(arguments) => operate::status(arguments, &environment),
         Command::Queue(arguments) => operate::queue(arguments, &environment),
@@ -256,6 +261,7 @@ fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> Exit
             return keeping::run_kept(&arguments.conf, &config.recovery.dir, environment);
         }
         (Some(keeper), _) => {
+            keeping::show_name();
             if let Err(error) = keeper::die_with_parent(keeper) {
                 eprintln!("nm-agent: {error}");
                 return ExitCode::FAILURE;

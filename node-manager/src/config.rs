@@ -26,7 +26,7 @@ pub use capacity::{
     AGENT_MEMORY_MB, Capacity, DEFAULT_MEMORY_MB, DEFAULT_VCORES, Hardware, MemoryCapacity,
     NodeCapacityConfig, VcoreCapacity,
 };
-pub use load::{Loaded, load_admin, load_file_systems};
+pub use load::{CONTAINERS_CGROUP, Loaded, load_admin, load_file_systems};
 pub use sections::{
     AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,
     ContainerExecutor, HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig,

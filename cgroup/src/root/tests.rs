@@ -64,16 +64,22 @@ impl Host {
         self.root.path().join("cg").join(below)
     }
 
-    fn open(&self, hierarchy: &str, delegation: Delegation) -> Result<Root, Unusable> {
-        let layout = Layout::parse(MOUNT, &format!("0::{}\n", self.own)).below(self.root.path());
-        let config = RootConfig {
+    fn layout(&self) -> Layout {
+        Layout::parse(MOUNT, &format!("0::{}\n", self.own)).below(self.root.path())
+    }
+
+    fn config<'a>(&self, hierarchy: &'a str, delegation: Delegation<'a>) -> RootConfig<'a> {
+        RootConfig {
             hierarchy: Some(hierarchy),
             wanted: WANTED,
             delegation,
             own_leaf: "agent",
             delegated_root: "all",
-        };
-        Root::open(&layout, &config)
+        }
+    }
+
+    fn open(&self, hierarchy: &str, delegation: Delegation<'_>) -> Result<Root, Unusable> {
+        Root::open(&self.layout(), &self.config(hierarchy, delegation))
     }
 }
 
@@ -103,6 +109,33 @@ fn a_delegated_cgroup_is_used_and_the_process_leaves_it_for_a_leaf() {
     assert_eq!(root.paths(), [own.join("all")]);
     assert!(own.join("agent").is_dir());
     assert!(!host.path("hadoop-yarn").exists());
+}
+
+#[test]
+fn a_cgroup_delegated_beside_the_process_is_used_and_the_process_stays_in_its_own() {
+    let host = Host::new("/nm.slice/nm.service");
+    let own = host.path("nm.slice/nm.service");
+    cgroup(&own, "cpu memory pids\n");
+    fs::write(own.join("cgroup.procs"), "1\n").unwrap();
+    let beside = host.path("nm.slice/containers.service");
+    cgroup(&beside, "cpu memory pids\n");
+    cgroup(&beside.join("all"), "cpu memory pids\n");
+    let delegation = Delegation::Beside("/nm.slice/containers.service");
+    let root = host.open("hadoop-yarn", delegation).unwrap();
+    assert_eq!(root.paths(), [beside.join("all")]);
+    assert!(!own.join("agent").exists() && !beside.join("agent").exists());
+    drop(root);
+
+    let gone = Delegation::Beside("nm.slice/gone.service");
+    let config = RootConfig {
+        hierarchy: None,
+        ..host.config("", gone)
+    };
+    let error = Root::open(&host.layout(), &config).unwrap_err();
+    assert!(matches!(error, Unusable::Broken(_)), "{error:?}");
+    let outside = Delegation::Beside("../nm.slice");
+    let error = host.open("hadoop-yarn", outside).unwrap_err();
+    assert!(matches!(error, Unusable::Broken(_)), "{error:?}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Availability {
     }
 
     pub(super) fn without(config: &CgroupConfig, reason: Unusable) -> Self {
-        if !config.asked_for {
+        if !config.asked_for && matches!(reason, Unusable::NotDelegated) {
             return Self::NotAskedFor;
         }
         Self::Unusable {
@@ -56,7 +56,7 @@ impl Availability {
     /// delegated cannot be known beforehand.
     #[must_use]
     pub fn foreseen(config: &CgroupConfig) -> Self {
-        if !config.asked_for {
+        if !config.asked_for && config.delegated.is_none() {
             return Self::NotAskedFor;
         }
         let layout = layout(config);

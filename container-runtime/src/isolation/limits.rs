@@ -227,6 +227,7 @@ pub(super) mod tests {
             config: CgroupConfig {
                 asked_for: true,
                 hierarchy: "/hadoop-yarn".to_owned(),
+                delegated: None,
                 mount_path: None,
                 cpu: true,
                 strict_cpu: false,

@@ -2,20 +2,26 @@
 //! the containers' exit statuses, and the agent below both. The `keeper` crate says how they fit.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use cgroup::Layout;
 use keeper::{Beside, Kept, front, keep};
+use nix::sys::prctl;
 use nix::sys::signal::Signal;
+use node_manager::config::CONTAINERS_CGROUP;
 use service::Relay;
 
 use super::{ConfDir, KeepArguments};
 
 /// Name of the processes in lists.
 const NAME: &str = "nm-agent";
+
+/// Name of the keeper's cgroup beside those of containers.
+const LEAF: &str = "keeper";
 
 /// Variable of a container's process that names the container.
 const CONTAINER_ID: &str = "CONTAINER_ID";
@@ -65,7 +71,11 @@ fn run_front(
 }
 
 /// Is the keeper.
-pub(super) fn keeper(arguments: &KeepArguments) -> ExitCode {
+pub(super) fn keeper(
+    arguments: &KeepArguments,
+    environment: &BTreeMap<String, String>,
+) -> ExitCode {
+    show_name();
     let mut program: Vec<OsString> = vec!["run".into()];
     if let Some(conf) = &arguments.conf.conf {
         program.extend([OsString::from("--conf"), conf.into()]);
@@ -74,6 +84,7 @@ pub(super) fn keeper(arguments: &KeepArguments) -> ExitCode {
         program.extend([OsString::from("--relay"), relay.to_string().into()]);
     }
     program.push("--keeper".into());
+    let mut when_left = || leave_service(environment);
     let relay = arguments.relay.map(service::inherited).transpose();
     let kept = relay.map(|handed_on| Kept {
         folder: &arguments.folder,
@@ -81,6 +92,7 @@ pub(super) fn keeper(arguments: &KeepArguments) -> ExitCode {
         arguments: &program,
         variable: CONTAINER_ID,
         handed_on,
+        when_left: &mut when_left,
     });
     let ended = match kept {
         Ok(kept) => keep(kept).map_err(|error| records::error_chain(&error)),
@@ -92,5 +104,25 @@ pub(super) fn keeper(arguments: &KeepArguments) -> ExitCode {
             eprintln!("nm-agent: the keeper of exit statuses: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Shows a process that was started from `/proc/self/exe` under the program's name in lists of
+/// processes.
+pub(super) fn show_name() {
+    let name = CString::new(NAME).unwrap_or_default();
+    // Only what an operator reads depends on it.
+    let _shown = prctl::set_name(&name);
+}
+
+/// Moves the keeper beside the containers that it stays for, so that a service manager finds no
+/// process of the stopped service.
+fn leave_service(environment: &BTreeMap<String, String>) {
+    let Some(path) = environment.get(CONTAINERS_CGROUP) else {
+        return;
+    };
+    if let Err(error) = cgroup::move_beside(&Layout::of_this_process(), path, LEAF) {
+        let error = records::error_chain(&error);
+        eprintln!("nm-agent: the keeper stays in the cgroup of the service: {error}");
     }
 }

@@ -34,6 +34,10 @@ pub struct Loaded {
     pub ignored: Vec<(String, Origin)>,
 }
 
+/// Variable by which a service manager names the cgroup that it has delegated for containers, apart
+/// from the agent's own: the path below the mount of the unified hierarchy.
+pub const CONTAINERS_CGROUP: &str = "NM_AGENT_CONTAINERS_CGROUP";
+
 impl Config {
     /// Reads Hadoop's files from `conf_dirs` (each file from the first folder that has it) and
     /// checks all values. `env` is the environment that `${env.…}` and Hadoop's start scripts would
@@ -99,7 +103,8 @@ impl Loaded {
             mut warnings,
         } = Site::read(conf_dirs, env, &keys::TABLE);
         let mut reader = PropertyReader::new(&properties, &keys::TABLE);
-        let config = build(&mut reader, conf_dirs);
+        let mut config = build(&mut reader, conf_dirs);
+        config.cgroups.delegated = env.get(CONTAINERS_CGROUP).cloned();
         let ignored = look_at_names(&mut reader);
         let (found, read_warnings, _) = reader.finish();
         problems.extend(found);

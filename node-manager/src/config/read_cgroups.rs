@@ -32,6 +32,7 @@ pub(super) fn cgroups(reader: &mut PropertyReader<'_>) -> CgroupConfig {
         hierarchy: reader
             .resolved_text(&own("cgroups.hierarchy"))
             .unwrap_or_default(),
+        delegated: None,
         mount_path: v2_mount.or(mount).map(PathBuf::from),
         cpu,
         strict_cpu,

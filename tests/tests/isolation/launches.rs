@@ -45,6 +45,7 @@ fn config() -> CgroupConfig {
     CgroupConfig {
         asked_for: true,
         hierarchy: format!("nm-agent-test-{}-launch-{}", std::process::id(), number()),
+        delegated: None,
         mount_path: None,
         cpu: true,
         strict_cpu: false,

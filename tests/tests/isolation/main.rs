@@ -11,6 +11,7 @@ mod classes;
 mod eviction;
 mod launches;
 mod limits;
+mod package;
 mod pressure;
 mod service;
 mod stories;

@@ -23,11 +23,17 @@ use crate::stories::DEADLINE;
 
 const UNIT: &str = "nm-agent.service";
 const UNIT_TEXT: &str = include_str!("../../../systemd/nm-agent.service");
-const SLICE_TEXT: &str = include_str!("../../../systemd/nm-agent.slice");
+/// Unit of the containers' cgroup.
+const CONTAINERS: &str = "nm-agent-containers.service";
+const CONTAINERS_TEXT: &str = include_str!("../../../systemd/nm-agent-containers.service");
+const SLICE_TEXT: &str = include_str!("../../../systemd/nmagent.slice");
 
 /// Folder of the node's files, which the unit makes for its user.
 const FOLDER: &str = "/var/lib/nm-agent";
 const CONF: &str = "/etc/nm-agent-test";
+
+/// Command of a container that does not end.
+const SLEEP: &str = "sleep 86399";
 
 /// Pause between two connections of a client, so that those that wait for an agent that starts fit
 /// into the queues of its sockets.
@@ -70,7 +76,8 @@ impl Service {
         fs::copy("/job/agent", "/usr/bin/nm-agent").unwrap();
         let units = Path::new("/etc/systemd/system");
         fs::write(units.join(UNIT), UNIT_TEXT).unwrap();
-        fs::write(units.join("nm-agent.slice"), SLICE_TEXT).unwrap();
+        fs::write(units.join(CONTAINERS), CONTAINERS_TEXT).unwrap();
+        fs::write(units.join("nmagent.slice"), SLICE_TEXT).unwrap();
         let drop_ins = units.join("nm-agent.service.d");
         fs::create_dir_all(&drop_ins).unwrap();
         fs::write(drop_ins.join("test.conf"), drop_in).unwrap();
@@ -93,11 +100,33 @@ impl Service {
         });
     }
 
+    /// Returns the processes in a unit's control group, one in a line.
+    fn processes(unit: &str) -> String {
+        let group = Path::new("/sys/fs/cgroup/nmagent.slice").join(unit);
+        match fs::read_to_string(group.join("cgroup.procs")) {
+            Ok(processes) => processes,
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            Err(error) => panic!("{}: {error}", group.display()),
+        }
+    }
+
     /// Returns the processes of containers that were started with this command.
     fn sleepers(&self, command: &str) -> BTreeSet<i32> {
         let found = proc::containers(Path::new(FOLDER)).into_iter();
         let found = found.filter(|found| found.command.contains(command));
         found.map(|found| found.pid).collect()
+    }
+
+    /// Starts two containers and returns their processes.
+    fn two_sleepers(&self, am: &ScriptedAm) -> BTreeSet<i32> {
+        for allocation in [am.first(), am.allocate()] {
+            am.start(&allocation, &format!("exec {SLEEP}"));
+        }
+        wait::until("the containers", DEADLINE, || {
+            let sleepers = self.sleepers(SLEEP);
+            wait::check(sleepers.len() == 2, format!("{sleepers:?}"))
+        });
+        self.sleepers(SLEEP)
     }
 
     /// Returns the pid of the agent below front and keeper.
@@ -123,10 +152,12 @@ impl Drop for Service {
             eprintln!("{}", String::from_utf8_lossy(&output.stdout));
         };
         if thread::panicking() {
-            show(&["-u", UNIT, "-n", "200", "--no-pager"]);
+            let last = ["-n", "200", "--no-pager"];
+            show(&[&["-u", UNIT, "-u", CONTAINERS][..], &last].concat());
         }
         for arguments in [
             &["stop", UNIT][..],
+            &["stop", CONTAINERS],
             &["kill", "-s", "KILL", UNIT],
             &["reset-failed", UNIT],
         ] {
@@ -218,7 +249,6 @@ impl Client {
 }
 
 #[test]
-#[ignore = "has not passed yet: systemd 252 cannot start the unit beside running containers"]
 fn a_service_that_is_restarted_or_hangs_keeps_its_containers_and_refuses_no_connection() {
     if !guest::is_here() {
         return;
@@ -226,26 +256,23 @@ fn a_service_that_is_restarted_or_hangs_keeps_its_containers_and_refuses_no_conn
     let drop_in = "[Service]\nWatchdogSec=8s\n";
     let service = Service::start(drop_in, |_| {});
     assert_eq!(Service::shows("ActiveState"), "active", "after READY");
-    assert_eq!(Service::shows("Delegate"), "yes");
     let am = ScriptedAm::connect(&service.rm, 1);
     Service::wait_shows(
         "StatusText",
         "0 running (0 guaranteed, 0 opportunistic), 0 queued; registered",
     );
     Service::wait_shows("NFileDescriptorStore", "4");
-    for allocation in [am.first(), am.allocate()] {
-        am.start(&allocation, "exec sleep 86399");
-    }
-    let sleepers = || service.sleepers("sleep 86399");
-    wait::until("the containers", DEADLINE, || {
-        let sleepers = sleepers();
-        wait::check(sleepers.len() == 2, format!("{sleepers:?}"))
-    });
+    let before = service.two_sleepers(&am);
+    let sleepers = || service.sleepers(SLEEP);
     Service::wait_shows(
         "StatusText",
         "2 running (2 guaranteed, 0 opportunistic), 0 queued; registered",
     );
-    let before = sleepers();
+    for pid in &before {
+        let cgroup = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        let class = format!("/nmagent.slice/{CONTAINERS}/containers/guaranteed/");
+        assert!(cgroup.contains(&class), "{cgroup}");
+    }
     let client = Client::start(service.ports);
     client.wait_for_more();
 
@@ -281,4 +308,30 @@ fn a_service_that_is_restarted_or_hangs_keeps_its_containers_and_refuses_no_conn
         "systemd-analyze security: {}",
         score.unwrap_or(&security).trim()
     );
+}
+
+#[test]
+fn a_stop_leaves_containers_and_a_stop_of_their_own_service_ends_them() {
+    if !guest::is_here() {
+        return;
+    }
+    let service = Service::start("", |_| {});
+    let am = ScriptedAm::connect(&service.rm, 1);
+    let before = service.two_sleepers(&am);
+
+    run("systemctl", &["stop", UNIT]);
+    assert_eq!(Service::shows("ActiveState"), "inactive");
+    assert_eq!(Service::processes(UNIT), "", "beside the containers");
+    assert_eq!(service.sleepers(SLEEP), before, "after a stop");
+    run("systemctl", &["stop", CONTAINERS]);
+    assert_eq!(service.sleepers(SLEEP), BTreeSet::new());
+    assert_eq!(Service::processes(CONTAINERS), "");
+
+    run("systemctl", &["start", UNIT]);
+    service.rm.wait_registrations(2);
+    let main = ["show", "--value", "-p", "MainPID", CONTAINERS];
+    let holder = Pid::from_raw(run("systemctl", &main).trim().parse().unwrap());
+    kill(holder, Signal::SIGKILL).unwrap();
+    service.rm.wait_registrations(3);
+    Service::wait_shows("StatusText", "0 running");
 }
