@@ -133,6 +133,14 @@ pub fn guest() -> Result<(), String> {
     runs("mmdebstrap", "--version")
 }
 
+/// Requires `cargo-deb`, which makes the package for Debian (`cargo install cargo-deb --locked`).
+///
+/// # Errors
+/// With the program that does not run.
+pub fn cargo_deb() -> Result<(), String> {
+    runs("cargo-deb", "--version")
+}
+
 /// Requires hierarchies of cgroups in which this user may freeze, limit and create.
 ///
 /// # Errors
