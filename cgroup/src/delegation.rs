@@ -21,7 +21,8 @@ pub enum Delegation<'a> {
     /// Another than this process's own: its path below the mount. It outlives this process, whose
     /// own cgroup stays as it is.
     Beside(&'a str),
-    /// The process's own, as decided by systemd's mark (`Delegate=yes`: attribute `user.delegate` or `trusted.delegate`).
+    /// The process's own, as decided by systemd's mark (`Delegate=yes`: attribute `user.delegate`
+    /// or `trusted.delegate`).
     AsMarked,
     /// The process's own, with or without a mark.
     Given,
