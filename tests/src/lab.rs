@@ -11,7 +11,7 @@ use test_support::current_user;
 use crate::conf::{self, NodePorts, Options, Properties, RmPorts};
 use crate::ports::Port;
 use crate::rm::RmKind;
-use crate::{hadoop, maven, wait};
+use crate::{hadoop, maven, rm_pair, wait};
 
 /// Folder, below a node's, with the configuration of its containers where it differs.
 const CONTAINERS_CONF: &str = "conf-of-containers";
@@ -135,6 +135,16 @@ impl Lab {
         conf::write(&self.conf(), &self.core_site, &self.yarn_site);
     }
 
+    /// Writes the configuration of one of several ResourceManagers into a folder of this name, with
+    /// a property of its own, and returns the folder.
+    #[must_use]
+    pub(crate) fn rm_conf(&self, name: &str, own: (&str, &str)) -> PathBuf {
+        let (mut site, conf) = (self.yarn_site.clone(), self.folder.join(name));
+        site.set(own.0, own.1);
+        conf::write(&conf, &self.core_site, &site);
+        conf
+    }
+
     /// Sets a property of MapReduce's clients and history server, from their next start on.
     pub fn set_mapred(&mut self, name: &str, value: impl ToString) {
         self.mapred_site.set(name, value);
@@ -230,6 +240,12 @@ impl Lab {
             // An AM learns of its node's proxy from its own configuration only.
             let mut site = site.clone();
             let proxy = format!("localhost:{}", ports.amrm_proxy);
+            for id in rm_pair::IDS {
+                let name = format!("yarn.resourcemanager.scheduler.address.{id}");
+                if site.get(&name).is_some() {
+                    site.set(name, &proxy);
+                }
+            }
             site.set("yarn.resourcemanager.scheduler.address", proxy);
             conf::write(&folder.join(CONTAINERS_CONF), &self.core_site, &site);
         }
@@ -312,7 +328,8 @@ fn wait_turn(cache: &Path) -> File {
     })
 }
 
-fn reserve_rm_ports() -> RmPorts {
+/// Returns free ports for a ResourceManager.
+pub(crate) fn reserve_rm_ports() -> RmPorts {
     let [scheduler, tracker, client, admin, web] = reserve();
     RmPorts {
         scheduler,

@@ -51,6 +51,7 @@ pub mod prometheus;
 pub mod proxy_cluster;
 pub mod requirements;
 pub mod rm;
+pub mod rm_pair;
 pub mod samples;
 pub mod scripted_cluster;
 pub mod spark;

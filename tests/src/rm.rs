@@ -1,6 +1,6 @@
 //! The ResourceManager's process: start, kill, restart over the same state, and its REST.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -36,12 +36,12 @@ impl RmKind {
         }
     }
 
-    fn command(&self, lab: &Lab) -> Command {
+    fn command(&self, conf: &Path) -> Command {
         match self {
-            Self::Hadoop => java::command(&lab.conf(), MAIN_CLASS, HEAP_MB),
+            Self::Hadoop => java::command(conf, MAIN_CLASS, HEAP_MB),
             Self::Mini(program) => {
                 let mut command = Command::new(program);
-                command.arg("rm").arg("--conf").arg(lab.conf());
+                command.arg("rm").arg("--conf").arg(conf);
                 command
             }
         }
@@ -52,6 +52,9 @@ impl RmKind {
 #[derive(Debug)]
 pub struct ResourceManager {
     kind: RmKind,
+    /// Base name of the log files.
+    name: String,
+    conf: PathBuf,
     process: Option<Process>,
     url: String,
 }
@@ -73,9 +76,33 @@ impl ResourceManager {
     pub fn absent(lab: &Lab, kind: &RmKind) -> Self {
         Self {
             kind: kind.clone(),
+            name: kind.name().to_owned(),
+            conf: lab.conf(),
             process: None,
             url: format!("http://localhost:{}", lab.rm_ports().web),
         }
+    }
+
+    /// Starts Hadoop's ResourceManager with this configuration, whose pages are at this port, and
+    /// does not wait for it. `name` names its log files.
+    pub(crate) fn spawn(lab: &Lab, name: &str, conf: PathBuf, web: u16) -> Self {
+        let mut rm = Self {
+            kind: RmKind::Hadoop,
+            name: name.to_owned(),
+            conf,
+            process: None,
+            url: format!("http://localhost:{web}"),
+        };
+        rm.spawn_again(lab);
+        rm
+    }
+
+    /// Starts it, and does not wait for it.
+    pub(crate) fn spawn_again(&mut self, lab: &Lab) {
+        let mut command = self.kind.command(&self.conf);
+        command.current_dir(lab.folder());
+        let process = Process::start(&self.name, &mut command, &lab.log_folder());
+        self.process = Some(process);
     }
 
     /// Starts it after [`ResourceManager::kill`], over its state store, and waits until it reports
@@ -84,19 +111,27 @@ impl ResourceManager {
     /// # Panics
     /// When that takes too long or the process ends.
     pub fn start_again(&mut self, lab: &Lab) {
-        let mut command = self.kind.command(lab);
-        command.current_dir(lab.folder());
-        let mut process = Process::start(self.kind.name(), &mut command, &lab.log_folder());
-        wait::until("the ResourceManager STARTED", START_DEADLINE, || {
-            assert!(
-                process.exit().is_none(),
-                "the ResourceManager ended: {:?}",
-                process.exit()
-            );
-            let info = self.cluster_info()?;
-            wait::check(info["state"] == "STARTED", info.to_string())
-        });
-        self.process = Some(process);
+        self.spawn_again(lab);
+        self.wait_info("state", "STARTED");
+    }
+
+    /// Waits until `/ws/v1/cluster/info` has this value, after a start.
+    ///
+    /// # Panics
+    /// When that takes too long or the process ends.
+    pub(crate) fn wait_info(&mut self, field: &str, value: &str) {
+        let mut process = self.process.take();
+        wait::until(
+            format!("the ResourceManager {value}"),
+            START_DEADLINE,
+            || {
+                let exit = process.as_mut().and_then(Process::exit);
+                assert!(exit.is_none(), "the ResourceManager ended: {exit:?}");
+                let info = self.cluster_info()?;
+                wait::check(info[field] == value, info.to_string())
+            },
+        );
+        self.process = process;
     }
 
     /// Kills the process with SIGKILL.

@@ -37,6 +37,7 @@ macro_rules! with_each_rm {
 
 mod draining;
 mod eviction;
+mod failover;
 mod freezing;
 mod jobs;
 mod killed_often;

@@ -25,7 +25,12 @@ with_each_rm!(
 /// A node with capacity for the master, which takes half a slot, and two containers.
 const SLOTS: u32 = 3;
 
-fn start(cluster: &Cluster, name: &str, arguments: &[&str], command: &str) -> NativeShell {
+pub(super) fn start(
+    cluster: &Cluster,
+    name: &str,
+    arguments: &[&str],
+    command: &str,
+) -> NativeShell {
     let program = Path::new(AGENT);
     let memory = SLOT_MB.to_string();
     let command = ["--memory", &memory, "--", "sh", "-c", command];
@@ -34,7 +39,7 @@ fn start(cluster: &Cluster, name: &str, arguments: &[&str], command: &str) -> Na
 
 /// Waits for the end of a job, expects success, and returns the summary of its containers.
 #[track_caller]
-fn succeeds(cluster: &Cluster, shell: &mut NativeShell) -> Counts {
+pub(super) fn succeeds(cluster: &Cluster, shell: &mut NativeShell) -> Counts {
     let id = shell.application_id();
     let (status, log) = shell.outcome(JOB_DEADLINE);
     assert_eq!(status, Some(0), "{log}");
