@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `NM_AGENT_TEST_CACHE` | folder for Hadoop's jars and locks, or `~/.cache/nm-agent-tests` |
 //! | `NM_AGENT_REQUIRE_ALL` | `1`: a test that lacks a program fails; `kernel`: or an interface |
+//! | `NM_AGENT_KILLS` | for `hadoop killed_often`: how often the node is killed |
 //! | `NM_AGENT_SCREENSHOTS` | for `tools`: a folder for pictures of the live page |
 //! | `NM_AGENT_TEST_NODE` | `java` runs tests on Hadoop's NodeManager, a path on that agent |
 //!
