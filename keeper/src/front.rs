@@ -1,6 +1,7 @@
 //! The process that a service manager or a person started: it starts the keeper, passes signals on,
 //! and ends as the program ends.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -30,20 +31,21 @@ pub struct Beside<'a> {
 }
 
 /// Starts this program once more with `arguments`, which must lead to [`crate::keep`], and waits.
-/// Passes on each of `signals` that comes. Returns the exit status that the keeper reports: the
-/// program's, or 128 plus the signal that ended it. When this process dies, so does the program.
-/// What the program has sent `beside` before its end is served.
+/// Passes on each of `signals` that comes, as the other signal of its pair. Returns the exit status
+/// that the keeper reports: the program's, or 128 plus the signal that ended it. When this process
+/// dies, so does the program. What the program has sent `beside` before its end is served.
 ///
 /// # Errors
 /// The keeper cannot be started or waited for.
 pub fn front(
     name: &str,
     arguments: impl IntoIterator<Item = OsString>,
-    signals: &[Signal],
+    signals: &[(Signal, Signal)],
     beside: Option<Beside<'_>>,
 ) -> io::Result<u8> {
-    let signals: SigSet = signals.iter().copied().collect();
-    let mut signals = Signals::receive(&signals)?;
+    let passed_on: BTreeMap<Signal, Signal> = signals.iter().copied().collect();
+    let received: SigSet = passed_on.keys().copied().collect();
+    let mut signals = Signals::receive(&received)?;
     let (mut link, keepers_end) = Link::pair()?;
     let mut command = Command::new(OWN_PROGRAM);
     command.arg0(name).args(arguments);
@@ -58,6 +60,7 @@ pub fn front(
             Happened::Signals(came) => {
                 for signal in came {
                     // Fails once the keeper has died; then the link says so.
+                    let signal = passed_on.get(&signal).copied().unwrap_or(signal);
                     let _died = link.send_signal(signal);
                 }
             }

@@ -28,7 +28,13 @@ fn main() {
     match role {
         Some("front") => {
             let arguments = [OsString::from("keep"), folder().into()];
-            let status = front("kept-test", arguments, &[Signal::SIGTERM], None).unwrap();
+            let status = front(
+                "kept-test",
+                arguments,
+                &[(Signal::SIGTERM, Signal::SIGTERM)],
+                None,
+            )
+            .unwrap();
             std::process::exit(status.into());
         }
         Some("keep") => {

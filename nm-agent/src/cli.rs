@@ -5,24 +5,20 @@ mod holding;
 mod keeping;
 mod operate;
 mod quickstart;
+mod run;
 mod shell;
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use hadoop_conf::conf_dirs;
-use node_manager::Process;
-use node_manager::config::{Config, Loaded};
-use program::panics::PanickedThreads;
+use node_manager::config::Loaded;
 use program::signals::Signals;
-use service::Manager;
-use time::UtcOffset;
 use tokio_util::sync::CancellationToken;
 
 use crate::check::{self, ThisMachine};
@@ -49,15 +45,18 @@ struct Arguments {
 enum Command {
     /// Run the NodeManager until it is told to stop.
     ///
-    /// SIGTERM, SIGINT or SIGHUP stops it in order: containers are ended, the ResourceManager is
-    /// told; a second signal changes nothing. Nothing is read anew on SIGHUP, which stays ignored
-    /// if it was at the start, as with nohup. Any other deadly signal, SIGQUIT too, ends the agent
-    /// at once: its containers run on, and those in cgroups are ended by the next start.
+    /// SIGTERM or SIGINT stops it in order: containers are ended, the ResourceManager is told; a
+    /// second signal changes nothing. SIGHUP has it read its configuration again, as `nm-agent
+    /// reload` does; in a terminal it means that the terminal is gone, and stops the agent. It
+    /// stays ignored if it was at the start, as with nohup. Any other deadly signal, SIGQUIT too,
+    /// ends the agent at once: its containers run on, and those in cgroups are ended by the next
+    /// start.
     ///
     /// Exit status: 0 after an orderly stop (also when the ResourceManager decommissions the node),
     /// 2 for bad configuration (every problem is listed with its file and property), 1 for any
     /// other failure. The level of the log on standard error follows NM_AGENT_LOG (for example:
-    /// debug, or nm_agent=debug,wire=info); the default is info.
+    /// debug, or nm_agent=debug,wire=info), without it yarn.nodemanager.agent.log.level; the
+    /// default is info.
     ///
     /// With yarn.nodemanager.recovery.enabled, containers go on when the agent dies, and when it is
     /// stopped with yarn.nodemanager.recovery.supervised; the next start takes them over. Two small
@@ -113,6 +112,15 @@ enum Command {
     ///
     /// Example: nm-agent drain --mode quick --within 10m --reason 'new kernel' --wait
     Drain(operate::drain::DrainArguments),
+    /// Have the running node read its configuration again.
+    ///
+    /// Prints which changed properties have taken effect, and which take effect at the next start
+    /// of the agent only. Files that cannot be used change nothing. SIGHUP does the same, with the
+    /// outcome in the log.
+    ///
+    /// Exit status: as with status; 2 also when the node's configuration cannot be used, 6 when a
+    /// changed property waits for the next start.
+    Reload(operate::reload::ReloadArguments),
     /// Run a small ResourceManager until it is told to stop, on Hadoop's ports or those of the
     /// configuration.
     ///
@@ -223,7 +231,7 @@ pub fn main() -> ExitCode {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     match &arguments.command {
-        Command::Run(arguments) => run(arguments, &environment),
+        Command::Run(arguments) => run::run(arguments, &environment),
         Command::Keep(arguments) => keeping::keeper(arguments, &environment),
         Command::Hold => holding::hold(&environment),
         Command::Check(conf) => check(conf, &environment),
@@ -232,6 +240,7 @@ pub fn main() -> ExitCode {
         Command::Top(arguments) => operate::top::top(arguments, &environment),
         Command::Explain(arguments) => operate::explain(arguments, &environment),
         Command::Drain(arguments) => operate::drain::drain(arguments, &environment),
+        Command::Reload(arguments) => operate::reload::reload(arguments, &environment),
         Command::Rm(conf) => resource_manager(conf, &environment),
         Command::Shell(arguments) => shell::shell(arguments, &environment),
         Command::ShellMaster => shell::master(&environment),
@@ -252,71 +261,6 @@ fn hadoop_user(environment: &BTreeMap<String, String>) -> anyhow::Result<String>
         Some(user) => Ok(user.name),
         None => anyhow::bail!("the user {uid} has no name: set HADOOP_USER_NAME"),
     }
-}
-
-fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> ExitCode {
-    let loaded = arguments.conf.read(environment);
-    match (arguments.keeper, &loaded.config) {
-        (None, Ok(config)) if config.recovery.enabled => {
-            return keeping::run_kept(&arguments.conf, &config.recovery.dir, environment);
-        }
-        (Some(keeper), _) => {
-            keeping::show_name();
-            if let Err(error) = keeper::die_with_parent(keeper) {
-                eprintln!("nm-agent: {error}");
-                return ExitCode::FAILURE;
-            }
-        }
-        (None, Ok(_) | Err(_)) => {}
-    }
-    let manager = match arguments.relay {
-        Some(relay) => Manager::over_relay(relay),
-        None => Manager::of_environment(environment),
-    };
-    let manager = match manager {
-        Ok(manager) => manager,
-        Err(error) => {
-            eprintln!("nm-agent: the service manager cannot be reached: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    start_logging(environment, LOG_OF_SERVICE);
-    for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
-    }
-    for (name, origin) in &loaded.ignored {
-        tracing::debug!(%origin, "{name} means nothing to this agent");
-    }
-    let config = match loaded.config {
-        Ok(config) => config,
-        Err(problems) => {
-            eprintln!("{problems}");
-            return ExitCode::from(EXIT_BAD_CONFIGURATION);
-        }
-    };
-    // Asked before there are threads: the C library's answer is not safe beside a thread that sets
-    // variables.
-    let utc_offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
-    let process = Process {
-        environment: without_manager(environment),
-        conf_dirs: arguments.conf.folders(environment),
-        utc_offset,
-        manager,
-    };
-    match run_until_stopped(config, process) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Returns the environment without what a service manager passes to this process only.
-fn without_manager(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut environment = environment.clone();
-    environment.retain(|name, _| !service::VARIABLES.contains(&name.as_str()));
-    environment
 }
 
 fn resource_manager(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
@@ -360,39 +304,6 @@ fn serve_until_stopped(config: mini_rm::config::Config) -> anyhow::Result<()> {
     })
 }
 
-fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
-    let open_files =
-        container_runtime::open_files::raise().context("reading the limit of open files")?;
-    tracing::debug!(open_files, "this process may have so many");
-    container_runtime::launch::adopt_orphans()
-        .context("becoming the parent of orphaned container processes")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_name("nm-agent")
-        .build()
-        .context("starting the runtime")?;
-    let mut threads = PanickedThreads::watch();
-    program::allocator::return_freed_memory_regularly()?;
-    let result = runtime.block_on(async {
-        let stop = CancellationToken::new();
-        stop_on_signal(stop.clone()).context("listening for signals")?;
-        let mut agent = pin!(node_manager::run(config, process, stop.clone()));
-        tokio::select! {
-            ended = &mut agent => Ok(ended?),
-            panicked = threads.next() => {
-                tracing::error!("{panicked}: stopping");
-                stop.cancel();
-                agent.await?;
-                anyhow::bail!(panicked)
-            }
-        }
-    });
-    // Everything has ended in order. A thread that hangs all the same, in a name service or on a
-    // disk, is not waited for.
-    runtime.shutdown_background();
-    result
-}
-
 fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
     let mut signals = Signals::listen()?;
     tokio::spawn(async move {
@@ -426,5 +337,5 @@ fn start_logging(environment: &BTreeMap<String, String>, default: &str) {
         .get("NM_AGENT_LOG")
         .map_or(default, String::as_str);
     let is_coloured = std::io::stderr().is_terminal();
-    program::logging::start(filter, std::io::stderr, is_coloured);
+    let _filter_stays = program::logging::start(filter, std::io::stderr, is_coloured);
 }

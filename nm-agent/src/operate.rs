@@ -1,6 +1,7 @@
 //! Answers of the running agent as text for a terminal. Pure.
 
 mod explanation;
+mod reload;
 mod table;
 pub mod top;
 
@@ -8,6 +9,7 @@ use node_admin::message::{DrainMode, DrainState, Queue, Share, Status, Waiting};
 use node_web::overview::words::{duration, number};
 
 pub use self::explanation::explanation_text;
+pub use self::reload::reload_text;
 use self::table::Table;
 
 /// Names of facts are padded to this many columns.

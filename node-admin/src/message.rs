@@ -37,6 +37,8 @@ pub enum Request {
     },
     /// Puts the node back into service.
     CancelDrain,
+    /// Reads the configuration again.
+    Reload,
 }
 
 /// Containers that a drain ends. In every mode those that wait leave the queue, and no
@@ -81,7 +83,7 @@ impl Request {
             Self::Status | Self::Queue { .. } | Self::Running { .. } | Self::Explain { .. } => {
                 Permission::Look
             }
-            Self::Drain { .. } | Self::CancelDrain => Permission::Change,
+            Self::Drain { .. } | Self::CancelDrain | Self::Reload => Permission::Change,
         }
     }
 
@@ -95,6 +97,7 @@ impl Request {
             Self::Explain { .. } => "explain",
             Self::Drain { .. } => "drain",
             Self::CancelDrain => "drain --cancel",
+            Self::Reload => "reload",
         }
     }
 }
@@ -128,6 +131,8 @@ pub enum Answer {
         /// Whether the node was drained.
         was_drained: bool,
     },
+    /// Answer to [`Request::Reload`].
+    Reload(Reload),
 }
 
 /// Request that was not followed.
@@ -149,6 +154,8 @@ pub enum RefusalKind {
     NotAllowed,
     /// The container is not known.
     NoSuchContainer,
+    /// The node's configuration cannot be used; the node keeps the one that it has.
+    BadConfiguration,
     /// The node is stopping, or too slow.
     Unavailable,
 }
@@ -221,6 +228,29 @@ pub struct DrainState {
     pub guaranteed_left: usize,
     /// Opportunistic containers that have not ended.
     pub opportunistic_left: usize,
+}
+
+/// Changes of the configuration since it was read last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reload {
+    /// Settings that have taken effect.
+    pub applied: Vec<ChangedSetting>,
+    /// Settings that take effect at the next start of the agent. Each is named again as long as
+    /// it differs from the value in force.
+    pub refused: Vec<ChangedSetting>,
+}
+
+/// Setting of the configuration that has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedSetting {
+    /// Name of the property.
+    pub property: String,
+    /// Value before, without secrets; none: unset.
+    pub old: Option<String>,
+    /// Value in the files, without secrets; none: unset.
+    pub new: Option<String>,
+    /// Reason for a setting that has not taken effect.
+    pub reason: Option<String>,
 }
 
 /// Amount that is in use, and what there is.

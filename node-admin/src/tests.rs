@@ -28,7 +28,8 @@ impl AdminNode for Node {
             | Request::Running { .. }
             | Request::Explain { .. }
             | Request::Drain { .. }
-            | Request::CancelDrain => Err(Refusal {
+            | Request::CancelDrain
+            | Request::Reload => Err(Refusal {
                 kind: RefusalKind::Unavailable,
                 message: format!("no status for {}", caller.name()),
             }),

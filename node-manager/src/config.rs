@@ -12,6 +12,7 @@ mod read_admin;
 mod read_cgroups;
 mod read_history;
 mod read_labels;
+mod read_log;
 mod read_logs;
 mod read_node;
 mod read_proxy;
@@ -19,6 +20,7 @@ mod read_security;
 mod read_services;
 mod read_users;
 mod read_work;
+mod reading;
 mod sections;
 mod values;
 
@@ -27,6 +29,8 @@ pub use capacity::{
     NodeCapacityConfig, VcoreCapacity,
 };
 pub use load::{CONTAINERS_CGROUP, Loaded, load_admin, load_file_systems};
+pub use read_log::LOG_LEVEL;
+pub use reading::{ChangedProperty, Reading};
 pub use sections::{
     AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,
     ContainerExecutor, HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig,

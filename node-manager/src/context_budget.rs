@@ -91,8 +91,9 @@ impl From<ContextRefused> for RemoteException {
 }
 
 /// Bytes that waiting contexts hold, in total and by user.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Book {
+    limits: ContextLimits,
     total: u64,
     /// Users that hold something.
     by_user: BTreeMap<Arc<str>, u64>,
@@ -101,7 +102,6 @@ struct Book {
 /// Budget of all launch contexts that the node keeps.
 #[derive(Debug)]
 pub struct ContextBudget {
-    limits: ContextLimits,
     book: Mutex<Book>,
 }
 
@@ -134,8 +134,17 @@ impl ContextBudget {
     /// Returns a budget of which nothing is taken.
     #[must_use]
     pub fn new(limits: ContextLimits) -> Arc<Self> {
-        let book = Mutex::default();
-        Arc::new(Self { limits, book })
+        let book = Mutex::new(Book {
+            limits,
+            total: 0,
+            by_user: BTreeMap::new(),
+        });
+        Arc::new(Self { book })
+    }
+
+    /// Takes new limits in place of the old ones. What is held already stays, also above a limit.
+    pub fn set_limits(&self, limits: ContextLimits) {
+        self.book().limits = limits;
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -155,7 +164,7 @@ impl ContextBudget {
             resources_max,
             bytes_max,
             node_bytes_max: _,
-        } = self.limits;
+        } = self.book().limits;
         let resources = context.resources.len();
         if resources > resources_max {
             let max = resources_max;
@@ -190,7 +199,7 @@ impl ContextBudget {
     fn take(self: &Arc<Self>, user: &Arc<str>, bytes: u64) -> Result<ContextShare, ContextRefused> {
         let mut book = self.book();
         let held = book.by_user.get(user).copied().unwrap_or(0);
-        let free = self.limits.node_bytes_max.saturating_sub(book.total);
+        let free = book.limits.node_bytes_max.saturating_sub(book.total);
         if (held + bytes).saturating_add(bytes) > free {
             let user = Arc::clone(user);
             return Err(ContextRefused::ShareUsedUp {
@@ -334,8 +343,29 @@ mod tests {
         assert_eq!(kept.len(), 16, "what was dropped is free again");
         assert_eq!(fill(&budget, "carol").len(), 8);
         drop((first, kept));
-        let Book { total, by_user } = &*budget.book();
+        let Book { total, by_user, .. } = &*budget.book();
         assert_eq!((*total, by_user.len()), (0, 0));
+    }
+
+    #[test]
+    fn new_limits_are_for_what_comes_after_them() {
+        let budget = budget(1_000, 64_000);
+        let user: Arc<str> = "alice".into();
+        let held = budget.hold(&user, context(1_000)).unwrap();
+        budget.set_limits(ContextLimits {
+            resources_max: 2,
+            bytes_max: 900,
+            node_bytes_max: 800,
+        });
+        let refusal = budget.hold(&user, context(1_000)).unwrap_err();
+        let (bytes, max) = (1_000, 900);
+        assert_eq!(refusal, ContextRefused::TooLarge { bytes, max });
+        assert!(
+            budget.hold(&user, context(850)).is_err(),
+            "more is held than the node allows"
+        );
+        drop(held);
+        assert!(budget.hold(&user, context(400)).is_ok());
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod remember;
 mod report;
 mod resource_manager;
 mod restore;
+mod settings;
 mod stories;
 #[cfg(test)]
 pub(crate) mod tests;

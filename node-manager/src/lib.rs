@@ -37,6 +37,7 @@ pub mod node_labels;
 mod operators;
 pub mod performer;
 pub mod recovery;
+pub mod reload;
 pub mod resource_manager;
 pub mod secrets;
 pub mod started_tokens;

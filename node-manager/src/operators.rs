@@ -8,22 +8,34 @@ use sched::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
 
 use crate::core::{Core, DRAIN_REASON_CHARS_MAX, DrainOrder};
 use crate::core_task::{Handle, Stopped};
+use crate::wiring::ReloadOrders;
 
-impl AdminNode for Handle {
+/// Node that operators ask.
+pub(crate) struct Operators {
+    /// Access to the core.
+    pub(crate) handle: Handle,
+    /// Way to have the configuration read again.
+    pub(crate) reloads: ReloadOrders,
+}
+
+impl AdminNode for Operators {
     async fn answer(&self, request: Request, caller: &Caller) -> Result<Answer, Refusal> {
         match request {
             Request::Status => {
-                self.asked(|core, now| Answer::Status(Box::new(core.operator_status(now))))
+                self.handle
+                    .asked(|core, now| Answer::Status(Box::new(core.operator_status(now))))
                     .await
             }
             Request::Queue { first } => {
                 let first = first.min(QUEUE_LENGTH_MAX);
-                self.asked(move |core, now| Answer::Queue(core.operator_queue(first, now)))
+                self.handle
+                    .asked(move |core, now| Answer::Queue(core.operator_queue(first, now)))
                     .await
             }
             Request::Running { first } => {
                 let first = first.min(CONTAINERS_MAX);
-                self.asked(move |core, now| Answer::Running(core.operator_running(first, now)))
+                self.handle
+                    .asked(move |core, now| Answer::Running(core.operator_running(first, now)))
                     .await
             }
             Request::Explain { container } => {
@@ -31,7 +43,9 @@ impl AdminNode for Handle {
                     kind: RefusalKind::BadRequest,
                     message: format!("{container:?} is not the id of a container"),
                 })?;
-                let found = self.asked(move |core, now| core.operator_explanation(id, now));
+                let found = self
+                    .handle
+                    .asked(move |core, now| core.operator_explanation(id, now));
                 let unknown = || Refusal {
                     kind: RefusalKind::NoSuchContainer,
                     message: format!(
@@ -53,7 +67,8 @@ impl AdminNode for Handle {
                     by: caller.name(),
                 };
                 tracing::info!(?order, "an operator drains this node");
-                self.asked(move |core, now| core.operator_drain(order, now))
+                self.handle
+                    .asked(move |core, now| core.operator_drain(order, now))
                     .await
             }
             Request::CancelDrain => {
@@ -62,7 +77,11 @@ impl AdminNode for Handle {
                 let cancel = move |core: &mut Core, now| Answer::CancelDrain {
                     was_drained: core.cancel_drain(&by, now),
                 };
-                self.asked(cancel).await
+                self.handle.asked(cancel).await
+            }
+            Request::Reload => {
+                let reloaded = self.reloads.reload(caller.name()).await?;
+                Ok(Answer::Reload(reloaded))
             }
         }
     }

@@ -45,6 +45,11 @@ impl<S: Clone> StatusLedger<S> {
         }
     }
 
+    /// Changes the time for which completions are remembered.
+    pub fn set_track_stopped_ms(&mut self, track_stopped_ms: u64) {
+        self.track_stopped_ms = track_stopped_ms;
+    }
+
     /// `id` has completed with `status`, which every heartbeat carries until one is answered.
     pub fn completed(&mut self, id: ContainerId, status: S, now: MonoMillis) {
         self.pending.insert(

@@ -16,6 +16,7 @@
 //! - `proxy`: the AMRMProxy
 //! - `parts`: directories, the performer, the status updater, the cleaner of the cache
 //! - `recovery`: what another agent has left
+//! - `reloading`: the configuration read again while the agent runs
 //! - `service_manager`: notifications, kept sockets, and parts that are stuck
 //! - `slices`: each part's slice of the configuration
 
@@ -25,6 +26,7 @@ mod parts;
 mod ports;
 mod proxy;
 mod recovery;
+mod reloading;
 mod service_manager;
 mod shared;
 mod slices;
@@ -49,9 +51,11 @@ use crate::config::Config;
 use crate::core_task::WeakHandle;
 use crate::node_identity::IdentityError;
 use crate::node_labels::ProviderError;
+use crate::reload::Reloading;
 use crate::resource_manager::UpdaterError;
 
 use self::agent::Agent;
+pub(crate) use self::reloading::ReloadOrders;
 use self::shared::NodeAddress;
 
 /// The Hadoop release whose NodeManager this agent stands in for: the version that it registers
@@ -71,6 +75,8 @@ pub struct Process {
     /// Folders of the configuration, for what is read again while the agent runs; empty: nothing
     /// is.
     pub conf_dirs: Vec<PathBuf>,
+    /// Means to read the configuration again.
+    pub reloading: Reloading,
     /// Local time's distance from UTC, for times that people read.
     pub utc_offset: UtcOffset,
     /// Service manager of the process.

@@ -34,6 +34,9 @@ _nm__agent() {
             nm__agent,quickstart)
                 cmd="nm__agent__subcmd__quickstart"
                 ;;
+            nm__agent,reload)
+                cmd="nm__agent__subcmd__reload"
+                ;;
             nm__agent,rm)
                 cmd="nm__agent__subcmd__rm"
                 ;;
@@ -59,7 +62,7 @@ _nm__agent() {
 
     case "${cmd}" in
         nm__agent)
-            opts="-h -V --help --version run check status queue top explain drain rm shell history quickstart"
+            opts="-h -V --help --version run check status queue top explain drain reload rm shell history quickstart"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -220,6 +223,28 @@ _nm__agent() {
                     return 0
                     ;;
                 --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nm__subcmd__agent__subcmd__reload)
+            opts="-h -V --conf --socket --json --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

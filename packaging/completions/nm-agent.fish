@@ -33,6 +33,7 @@ complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "queue" -d 'List t
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "top" -d 'Watch the running node in a terminal: its numbers, what runs and what waits'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "explain" -d 'Tell what the running node has decided about a container, and why'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "drain" -d 'Take the running node out of service, or put it back with --cancel'
+complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "reload" -d 'Have the running node read its configuration again'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "rm" -d 'Run a small ResourceManager until it is told to stop, on Hadoop\'s ports or those of the configuration'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "shell" -d 'Run a command in many containers of a cluster and wait for their end'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "history" -d 'Look into the role histories of services: which nodes their containers ran on'
@@ -77,6 +78,11 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l wait -d 'Wai
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l json -d 'Print the answer as JSON, for programs'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -s V -l version -d 'Print version'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand reload" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand reload" -l socket -d 'Admin socket of the agent [default: yarn.nodemanager.agent.admin.socket]' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand reload" -l json -d 'Print the answer as JSON, for programs'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand reload" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand reload" -s V -l version -d 'Print version'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand rm" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand rm" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand rm" -s V -l version -d 'Print version'

@@ -1,6 +1,7 @@
 //! Log of the process: its destination and its filter.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
@@ -27,12 +28,14 @@ const OF_THE_PROGRAM: [&str; 6] = [
 /// Lines that cannot be written are lost without a message: a reader that has gone away, or a full
 /// disk, ends no part of the agent. The subscriber would report on standard error, and panic if
 /// standard error is what cannot be written to.
-pub fn start<W>(filter: &str, writer: W, is_coloured: bool)
+///
+/// Returns the filter, which may change later.
+pub fn start<W>(filter: &str, writer: W, is_coloured: bool) -> Filter
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::builder().parse_lossy(with_crates(filter)))
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(parsed(filter))
         .with_writer(writer)
         .with_ansi(is_coloured)
         .fmt_fields(
@@ -46,7 +49,35 @@ where
             .delimited(" "),
         )
         .log_internal_errors(false)
-        .init();
+        // Last, since its type has those of the others.
+        .with_filter_reloading();
+    let filter = builder.reload_handle();
+    builder.init();
+    Filter(Arc::new(move |text| {
+        // Fails only once the log has ended, with the process.
+        let _ended = filter.reload(parsed(text));
+    }))
+}
+
+/// Filter of the process's log, which may change.
+#[derive(Clone)]
+pub struct Filter(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Filter {
+    /// Replaces the filter. Directives that cannot be read are left out.
+    pub fn set(&self, filter: &str) {
+        (self.0)(filter);
+    }
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Filter")
+    }
+}
+
+fn parsed(filter: &str) -> EnvFilter {
+    EnvFilter::builder().parse_lossy(with_crates(filter))
 }
 
 /// Writer that escapes control characters except tabs.

@@ -100,6 +100,14 @@ impl Signals {
     }
 }
 
+/// Returns whether this process has a terminal, whose end SIGHUP tells. If `/proc` cannot be read,
+/// it has none.
+#[must_use]
+pub fn has_terminal() -> bool {
+    let stat = Process::myself().and_then(|process| process.stat());
+    stat.is_ok_and(|stat| stat.tty_nr != 0)
+}
+
 /// Returns whether SIGHUP is ignored; to be called before a handler is installed. If `/proc` cannot
 /// be read, SIGHUP counts as not ignored.
 #[must_use]

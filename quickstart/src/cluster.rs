@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use node_manager::reload::Reloading;
 use node_manager::{AgentError, NodeWatch, Process, Running};
 use records::error_chain;
 use service::Manager;
@@ -134,6 +135,7 @@ pub(super) fn process(environment: &BTreeMap<String, String>, utc_offset: UtcOff
     Process {
         environment: settings::environment(environment),
         conf_dirs: Vec::new(),
+        reloading: Reloading::default(),
         utc_offset,
         manager: Manager::default(),
     }

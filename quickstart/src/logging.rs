@@ -11,10 +11,10 @@ const TAIL_LINES: usize = 20;
 
 /// Logs to `file`, or to standard error when `NM_AGENT_LOG` says what is wanted.
 pub(super) fn start(environment: &BTreeMap<String, String>, file: &Path) -> io::Result<()> {
-    match environment.get("NM_AGENT_LOG") {
+    let _filter_stays = match environment.get("NM_AGENT_LOG") {
         Some(level) => program::logging::start(level, io::stderr, io::stderr().is_terminal()),
         None => program::logging::start("info", Mutex::new(File::create(file)?), false),
-    }
+    };
     Ok(())
 }
 

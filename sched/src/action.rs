@@ -5,6 +5,7 @@ use records::{
 };
 use thiserror::Error;
 
+use crate::config::RuntimeSettings;
 use crate::retry::ContainerRetryContext;
 
 /// Container as its token describes it.
@@ -125,14 +126,14 @@ pub enum Event {
     QueuingLimit(ContainerQueuingLimit),
     /// The node is drained so far, or, with `None`, not any more.
     Drain(Option<DrainExtent>),
-    /// A heartbeat is about to report the wait of a new container: estimate it from the containers
-    /// that run and wait now. Visits every container, so it belongs to a heartbeat.
+    /// The node's configuration has changed. What waits, waits on.
+    Settings(RuntimeSettings),
+    /// A heartbeat is about to report the wait of a new container: estimate it. Visits every
+    /// container.
     EstimateWaits,
-    /// The RM acknowledged the completion, or the application is gone: the container may be
-    /// forgotten. An unfinished container is forgotten when it finishes.
+    /// The container may be forgotten once it has finished: the RM or nobody waits for its end.
     Forget(ContainerId),
-    /// Another part acted on the container, and its AM and people should read about it. Changes
-    /// only the diagnostics; those of a finished container are final and stay unchanged.
+    /// Another part acted on the container. Changes its diagnostics, unless it has finished.
     Annotate {
         /// Container whose diagnostics are extended.
         id: ContainerId,

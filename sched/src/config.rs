@@ -62,6 +62,55 @@ pub struct ContainerSchedulerConfig {
     pub utc_offset_s: i32,
 }
 
+/// Part of the configuration that may change while the scheduler runs. The fields are those of
+/// [`ContainerSchedulerConfig`].
+///
+/// A shorter queue admits nobody until it has shrunk, and sheds nobody. A container that is frozen
+/// keeps the time at which its pause ends, one that waits for its next launch the time of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuntimeSettings {
+    /// Bound of the queue.
+    pub queue_policy: OpportunisticContainersQueuePolicy,
+    /// Opportunistic containers that may wait under `BY_QUEUE_LEN`.
+    pub queue_length_max: usize,
+    /// Milliseconds that an opportunistic container may stay frozen.
+    pub pause_max_ms: u64,
+    /// Least milliseconds from a failure to the next start of the container.
+    pub retry_minimum_interval_ms: u64,
+    /// Bound of a container's diagnostics, in characters.
+    pub diagnostics_max_chars: usize,
+}
+
+impl ContainerSchedulerConfig {
+    /// Returns the part that may change while the scheduler runs.
+    #[must_use]
+    pub const fn runtime_settings(&self) -> RuntimeSettings {
+        RuntimeSettings {
+            queue_policy: self.queue_policy,
+            queue_length_max: self.queue_length_max,
+            pause_max_ms: self.pause_max_ms,
+            retry_minimum_interval_ms: self.retry_minimum_interval_ms,
+            diagnostics_max_chars: self.diagnostics_max_chars,
+        }
+    }
+
+    /// Takes new settings in place of the old ones.
+    pub(crate) const fn change(&mut self, settings: RuntimeSettings) {
+        let RuntimeSettings {
+            queue_policy,
+            queue_length_max,
+            pause_max_ms,
+            retry_minimum_interval_ms,
+            diagnostics_max_chars,
+        } = settings;
+        self.queue_policy = queue_policy;
+        self.queue_length_max = queue_length_max;
+        self.pause_max_ms = pause_max_ms;
+        self.retry_minimum_interval_ms = retry_minimum_interval_ms;
+        self.diagnostics_max_chars = diagnostics_max_chars;
+    }
+}
+
 impl Default for ContainerSchedulerConfig {
     /// Returns Hadoop's defaults, in UTC.
     fn default() -> Self {

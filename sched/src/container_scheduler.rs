@@ -187,6 +187,10 @@ impl ContainerScheduler {
                 self.end_drained(turn);
                 Ok(Change::Other)
             }
+            Event::Settings(settings) => {
+                self.config.change(settings);
+                Ok(Change::Other)
+            }
             Event::EstimateWaits => {
                 self.estimate_waits(turn.now.mono);
                 Ok(Change::Other)

@@ -70,7 +70,7 @@ pub use allocator::{
 };
 pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, PAUSE_MAX_MS_DEFAULT,
-    QUEUE_LENGTH_MAX,
+    QUEUE_LENGTH_MAX, RuntimeSettings,
 };
 pub use container_scheduler::{ContainerScheduler, RecoveredContainer, RecoveredStage};
 pub use container_state::{ContainerState, Ending};

@@ -10,6 +10,8 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::sys::time::TimeValLike as _;
+use nix::time::{ClockId, clock_gettime};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use crate::inherited::{FIRST, close_on_exec, inherited};
@@ -116,6 +118,16 @@ impl Manager {
     /// log; it then ends the program by itself, if at all.
     pub fn notify(&self, message: Message<'_>) {
         self.send(message, None);
+    }
+
+    /// Notifies the manager that the program reads its configuration again.
+    pub fn notify_reloading(&self) {
+        // The clock is always there.
+        let Ok(now) = clock_gettime(ClockId::CLOCK_MONOTONIC) else {
+            return;
+        };
+        let monotonic_us = u64::try_from(now.num_microseconds()).unwrap_or(0);
+        self.notify(Message::Reloading { monotonic_us });
     }
 
     /// Takes the listening socket that was kept under this name, if it listens on `address`; with

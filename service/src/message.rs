@@ -16,7 +16,11 @@ pub enum Message<'a> {
     /// characters.
     Status(&'a str),
     /// The program reads its configuration again; [`Ready`](Self::Ready) says that it has.
-    Reloading,
+    Reloading {
+        /// Time of `CLOCK_MONOTONIC`, in microseconds: the manager ignores what is older than its
+        /// own order to read again.
+        monotonic_us: u64,
+    },
     /// The program ends in order.
     Stopping,
     /// The program makes progress.
@@ -37,7 +41,9 @@ impl Message<'_> {
                 let shown = shown.map(|char| if char.is_control() { ' ' } else { char });
                 "STATUS=".chars().chain(shown).collect()
             }
-            Self::Reloading => "RELOADING=1".to_owned(),
+            Self::Reloading { monotonic_us } => {
+                format!("RELOADING=1\nMONOTONIC_USEC={monotonic_us}")
+            }
             Self::Stopping => "STOPPING=1".to_owned(),
             Self::Alive => "WATCHDOG=1".to_owned(),
             // A listening socket never hangs up, so it need not be polled for that.
@@ -69,7 +75,8 @@ mod tests {
 
     #[test]
     fn texts_are_those_of_the_protocol() {
-        assert_eq!(Message::Reloading.text(), "RELOADING=1");
+        let reloading = Message::Reloading { monotonic_us: 7 };
+        assert_eq!(reloading.text(), "RELOADING=1\nMONOTONIC_USEC=7");
         assert_eq!(
             Message::Keep("web").text(),
             "FDSTORE=1\nFDNAME=web\nFDPOLL=0"

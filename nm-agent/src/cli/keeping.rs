@@ -52,10 +52,17 @@ fn run_front(
     if let Some(conf) = &conf.conf {
         arguments.extend([OsString::from("--conf"), conf.into()]);
     }
-    let mut signals = vec![Signal::SIGINT, Signal::SIGTERM];
+    let as_it_is = |signal| (signal, signal);
+    let mut signals = [Signal::SIGINT, Signal::SIGTERM].map(as_it_is).to_vec();
     // One that is ignored, as by nohup, is not passed on.
     if !program::signals::is_hang_up_ignored() {
-        signals.push(Signal::SIGHUP);
+        // The program below has no terminal, and reads its configuration again on SIGHUP.
+        let program_gets = if program::signals::has_terminal() {
+            Signal::SIGTERM
+        } else {
+            Signal::SIGHUP
+        };
+        signals.push((Signal::SIGHUP, program_gets));
     }
     let Some((relay, program)) = Relay::open(environment)? else {
         return front(NAME, arguments, &signals, None);

@@ -1,6 +1,7 @@
 //! The commands that ask the running agent of this machine, and their exit statuses.
 
 pub(super) mod drain;
+pub(super) mod reload;
 pub(super) mod top;
 
 use std::collections::BTreeMap;
@@ -200,6 +201,7 @@ fn exit_code(error: &AskError) -> ExitCode {
         AskError::Refused(refusal) => match refusal.kind {
             RefusalKind::NotAllowed => ExitCode::from(EXIT_NOT_ALLOWED),
             RefusalKind::NoSuchContainer => ExitCode::from(EXIT_NO_SUCH_CONTAINER),
+            RefusalKind::BadConfiguration => ExitCode::from(EXIT_USAGE),
             RefusalKind::BadRequest | RefusalKind::Unavailable => ExitCode::FAILURE,
         },
         AskError::Io { .. } | AskError::BadAnswer { .. } => ExitCode::FAILURE,

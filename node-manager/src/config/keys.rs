@@ -100,6 +100,39 @@ const FAMILIES: &[Family] = &[
     ),
 ];
 
+/// Properties whose values the agent takes over while it runs, when it reads its configuration
+/// again. All others take effect at the next start.
+const TAKEN_AT_RUN_TIME: [&str; 12] = [
+    "yarn.nodemanager.agent.launch-context.max-bytes",
+    "yarn.nodemanager.agent.launch-context.max-resources",
+    "yarn.nodemanager.agent.launch-context.node-max-mb",
+    "yarn.nodemanager.agent.log.level",
+    "yarn.nodemanager.agent.pause.max-ms",
+    "yarn.nodemanager.container-diagnostics-maximum-size",
+    "yarn.nodemanager.container-retry-minimum-interval-ms",
+    "yarn.nodemanager.duration-to-track-stopped-containers",
+    "yarn.nodemanager.localizer.cache.target-size-mb",
+    "yarn.nodemanager.log.retain-seconds",
+    "yarn.nodemanager.opportunistic-containers-max-queue-length",
+    "yarn.nodemanager.opportunistic-containers-queue-policy",
+];
+
+/// Returns whether the agent takes a new value of this property over while it runs.
+#[must_use]
+pub fn is_taken_at_run_time(name: &str) -> bool {
+    TAKEN_AT_RUN_TIME.contains(&name)
+}
+
+/// Returns whether the part that obeys this property reads it again by itself.
+#[must_use]
+pub fn rereads_itself(name: &str) -> bool {
+    [
+        "yarn.nodemanager.node-attributes.provider.configured-node-attributes",
+        "yarn.nodemanager.node-labels.provider.configured-node-partition",
+    ]
+    .contains(&name)
+}
+
 /// Iterates over the properties in the table.
 pub fn all() -> impl Iterator<Item = &'static Key> {
     TABLE.all()
@@ -140,6 +173,13 @@ mod tests {
             key.name.starts_with("yarn.nodemanager.") && key.source == DefaultSource::YarnDefault
         });
         assert_eq!(named.count(), 231);
+    }
+
+    #[test]
+    fn names_that_are_taken_at_run_time_are_in_the_table() {
+        for name in TAKEN_AT_RUN_TIME {
+            assert!(find(name).is_some(), "{name}");
+        }
     }
 
     #[test]

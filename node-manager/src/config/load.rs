@@ -9,10 +9,11 @@ use hadoop_conf::{
 };
 use hadoop_fs::FsConfig;
 
+use super::reading::Reading;
 use super::sections::{AdminConfig, Config};
 use super::{
-    keys, read_admin, read_cgroups, read_labels, read_logs, read_node, read_proxy, read_security,
-    read_services, read_work,
+    keys, read_admin, read_cgroups, read_labels, read_log, read_logs, read_node, read_proxy,
+    read_security, read_services, read_work,
 };
 
 /// Suggestions take time, and nobody reads more.
@@ -32,6 +33,8 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
     /// Properties that are set but mean nothing here, with where; for a debug log.
     pub ignored: Vec<(String, Origin)>,
+    /// Names that the configuration was read from.
+    asked: BTreeSet<String>,
 }
 
 /// Variable by which a service manager names the cgroup that it has delegated for containers, apart
@@ -106,7 +109,7 @@ impl Loaded {
         let mut config = build(&mut reader, conf_dirs);
         config.cgroups.delegated = env.get(CONTAINERS_CGROUP).cloned();
         let ignored = look_at_names(&mut reader);
-        let (found, read_warnings, _) = reader.finish();
+        let (found, read_warnings, asked) = reader.finish();
         problems.extend(found);
         warnings.extend(read_warnings);
         Self {
@@ -118,7 +121,16 @@ impl Loaded {
             properties,
             warnings,
             ignored,
+            asked,
         }
+    }
+
+    /// Returns the configuration, and the reading by which a later one can be compared with it.
+    pub fn into_config_and_reading(self) -> (Result<Config, ConfigProblems>, Reading) {
+        let is_missing = |warning: &Warning| matches!(warning, Warning::NoYarnSite(_));
+        let has_yarn_site = !self.warnings.iter().any(is_missing);
+        let reading = Reading::new(self.properties, self.asked, self.secrets, has_yarn_site);
+        (self.config, reading)
     }
 }
 
@@ -148,6 +160,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
         recovery,
         aux_services: read_services::aux_services(reader),
         node_labels: read_labels::node_labels(reader),
+        log_level: read_log::log_level(reader),
     }
 }
 

@@ -64,6 +64,9 @@ pub struct Config {
     pub aux_services: Vec<AuxServiceConfig>,
     /// Labels and attributes that the node gives itself.
     pub node_labels: NodeLabelsConfig,
+    /// Level of the agent's own log, with those of its parts
+    /// (`yarn.nodemanager.agent.log.level`).
+    pub log_level: String,
 }
 
 /// Addresses that the agent listens on.

@@ -82,6 +82,7 @@ pub(super) fn subject_of_event(event: &Event) -> Option<ContainerId> {
         | Event::NodeResource(_)
         | Event::QueuingLimit(_)
         | Event::Drain(_)
+        | Event::Settings(_)
         | Event::EstimateWaits
         | Event::Forget(_)
         | Event::UtcOffset { .. }

@@ -21,6 +21,7 @@ use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
 use super::proxy;
 use super::recovery::Recovery;
+use super::reloading::Reloader;
 use super::service_manager::{self, Supervision};
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices};
@@ -86,6 +87,7 @@ impl Agent {
         let mut recovery = Recovery::open(&config.recovery)?;
         let (environment, kept) = (&process.environment, recovery.as_mut());
         let (shared, update_task) = make_shared(&config, environment, handle, kept);
+        let (reloader, orders) = Reloader::new(&config, &process, &shared);
         let mut ports = Ports::listen(&config, &process, &shared).await?;
         let folders = Folders::start(&config, shared.clock, recovery.as_ref())?;
         let (providers, node_reports) = parts::start_providers(&config, &process)?;
@@ -120,11 +122,10 @@ impl Agent {
             parts::make_updater(&config, node, &shared, utilization, node_reports);
         let address = ports.address.clone();
         let tasks_stop = CancellationToken::new();
-        let mut tasks = ports.serve(&tasks_stop, update_task);
+        let mut tasks = ports.serve(&tasks_stop, update_task, orders);
         tasks.spawn(parts::watch_launcher(launcher_broken, tasks_stop.clone()));
-        service_manager::start_tasks(&mut tasks, &shared, &process.manager, &tasks_stop);
-        let cleaner = parts::clean_cache(localizer, config.localizer, tasks_stop.clone());
-        tasks.spawn(cleaner);
+        let beside = (reloader, localizer);
+        start_tasks(&mut tasks, &shared, &process.manager, beside, &tasks_stop);
         Ok(Self {
             address,
             updater,
@@ -260,6 +261,23 @@ impl Agent {
         self.supervision.stop();
         tracing::info!("stopped");
     }
+}
+
+/// Starts the tasks beside the servers.
+fn start_tasks(
+    tasks: &mut JoinSet<&'static str>,
+    shared: &Shared,
+    manager: &Manager,
+    (reloader, localizer): (Reloader, localize::Localizer),
+    stop: &CancellationToken,
+) {
+    service_manager::start_tasks(tasks, shared, manager, reloader.shown(), stop);
+    tasks.spawn(parts::clean_cache(
+        localizer,
+        reloader.cache(),
+        stop.clone(),
+    ));
+    tasks.spawn(reloader.run(stop.clone()));
 }
 
 /// Starts the task of the core, which goes on where another has ended if there is a state of it.

@@ -179,17 +179,19 @@ pub(super) async fn watch_launcher(
 /// Removes unused resources from the cache at intervals, down to its target size.
 pub(super) async fn clean_cache(
     localizer: localize::Localizer,
-    config: LocalizerConfig,
+    limits: watch::Receiver<LocalizerConfig>,
     stop: CancellationToken,
 ) -> &'static str {
-    let target_bytes = config.cache_target_size_mb.saturating_mul(1 << 20);
-    let interval = Duration::from_millis(config.cache_cleanup_interval_ms.max(1));
+    let interval_ms = limits.borrow().cache_cleanup_interval_ms;
+    let interval = Duration::from_millis(interval_ms.max(1));
     loop {
         tokio::select! {
             () = stop.cancelled() => return "the cleaner of the cache",
             () = tokio::time::sleep(interval) => {}
         }
         let localizer = localizer.clone();
+        let target_mb = limits.borrow().cache_target_size_mb;
+        let target_bytes = target_mb.saturating_mul(1 << 20);
         let evicted =
             tokio::task::spawn_blocking(move || localizer.clean_up_cache(target_bytes)).await;
         match evicted {

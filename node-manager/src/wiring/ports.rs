@@ -14,6 +14,7 @@ use wire::protocol::container_management::ContainerManagementService;
 use wire::server::{RpcServer, ServerAuth};
 
 use super::proxy::{self, ProxyPort};
+use super::reloading::ReloadOrders;
 use super::service_manager::{self, Sockets};
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices, starting};
@@ -23,6 +24,7 @@ use crate::container_manager::{ContainerManager, server_limits};
 use crate::core_task::Handle;
 use crate::descriptors::Descriptors;
 use crate::node_identity;
+use crate::operators::Operators;
 
 /// The servers, listening, and what is known by their ports.
 pub(super) struct Ports {
@@ -107,6 +109,7 @@ impl Ports {
         self,
         stop: &CancellationToken,
         update_task: Option<NodeUpdateTask>,
+        reloads: ReloadOrders,
     ) -> JoinSet<&'static str> {
         let mut servers = JoinSet::new();
         let (rpc_stop, web_stop) = (stop.clone(), stop.clone());
@@ -118,7 +121,8 @@ impl Ports {
             self.web.serve(web_stop).await;
             "the web server"
         });
-        if let Some((server, node)) = self.operators {
+        if let Some((server, handle)) = self.operators {
+            let node = Operators { handle, reloads };
             let stop = stop.clone();
             servers.spawn(async move {
                 server.serve(node, stop).await;

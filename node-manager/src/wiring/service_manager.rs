@@ -12,6 +12,7 @@ use node_web::admin::StuckParts;
 use node_web::snapshot::{Counts, RmContact};
 use node_web::source::NodeSource as _;
 use service::{Limits, Manager, Message, Sign, Vitals, Watchdog};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -126,12 +127,13 @@ pub(super) fn start_tasks(
     tasks: &mut JoinSet<&'static str>,
     shared: &Shared,
     manager: &Manager,
+    reloaded: watch::Receiver<Option<String>>,
     stop: &CancellationToken,
 ) {
     let (vitals, handle) = (shared.vitals.clone(), shared.handle.clone());
     tasks.spawn(probe(vitals, handle.clone(), stop.clone()));
     if manager.exists() {
-        tasks.spawn(show_status(manager.clone(), handle, stop.clone()));
+        tasks.spawn(show_status(manager.clone(), handle, reloaded, stop.clone()));
     }
 }
 
@@ -159,22 +161,32 @@ async fn probe(vitals: Vitals, handle: Handle, stop: CancellationToken) -> &'sta
 }
 
 /// Keeps the manager's status line current, at most a line a second.
-async fn show_status(manager: Manager, handle: Handle, stop: CancellationToken) -> &'static str {
+async fn show_status(
+    manager: Manager,
+    handle: Handle,
+    mut reloaded: watch::Receiver<Option<String>>,
+    stop: CancellationToken,
+) -> &'static str {
     let mut shown = String::new();
     let mut changes = handle.changes();
     let showing = async {
         loop {
             let read = handle.run(|core, _| core.glance());
             if let Ok((contact, counts)) = read.await {
-                let line = status_line(contact, counts);
+                let reload = reloaded.borrow_and_update().clone();
+                let line = status_line(contact, counts, reload.as_deref());
                 if line != shown {
                     manager.notify(Message::Status(&line));
                     shown = line;
                 }
             }
             sleep(STATUS_PAUSE).await;
-            if changes.next().await.is_none() {
-                return;
+            tokio::select! {
+                changed = changes.next() => if changed.is_none() {
+                    return;
+                },
+                // Fails once the agent stops, as the core will too.
+                Ok(()) = reloaded.changed() => {}
             }
         }
     };
@@ -184,7 +196,7 @@ async fn show_status(manager: Manager, handle: Handle, stop: CancellationToken) 
     "the status line"
 }
 
-fn status_line(contact: RmContact, counts: Counts) -> String {
+fn status_line(contact: RmContact, counts: Counts, reload: Option<&str>) -> String {
     let Counts {
         running_guaranteed: guaranteed,
         running_opportunistic: opportunistic,
@@ -195,11 +207,15 @@ fn status_line(contact: RmContact, counts: Counts) -> String {
         RmContact::Registered => "registered with the ResourceManager",
         RmContact::Silent => "the ResourceManager does not answer",
     };
-    format!(
+    let line = format!(
         "{} running ({guaranteed} guaranteed, {opportunistic} opportunistic), {waiting} queued; \
          {contact}",
         guaranteed + opportunistic
-    )
+    );
+    match reload {
+        Some(reload) => format!("{line}; {reload}"),
+        None => line,
+    }
 }
 
 #[cfg(test)]
@@ -214,7 +230,7 @@ mod tests {
             waiting: 7,
         };
         assert_eq!(
-            status_line(RmContact::Silent, counts),
+            status_line(RmContact::Silent, counts, None),
             "3 running (2 guaranteed, 1 opportunistic), 7 queued; the ResourceManager does not \
              answer"
         );

@@ -268,7 +268,7 @@ pub(super) fn core(
     CoreConfig {
         about: about(config, address, clock),
         machine,
-        log_retain_ms: config.logs.retain_seconds.saturating_mul(1000),
+        log_retain_ms: log_retain_ms(config),
         log_aggregation: config.logs.aggregation.as_ref().map(|logs| LogAggregation {
             policy: logs.policy,
             local_cleanup: logs.local_cleanup,
@@ -281,6 +281,11 @@ pub(super) fn core(
         service_metadata,
         remembers: config.recovery.enabled,
     }
+}
+
+/// Returns the time for which logs of ended applications stay, in milliseconds.
+pub(super) fn log_retain_ms(config: &Config) -> u64 {
+    config.logs.retain_seconds.saturating_mul(1000)
 }
 
 /// How long containers get to end when the agent stops (Hadoop:

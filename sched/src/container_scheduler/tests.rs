@@ -9,6 +9,7 @@ mod queueing;
 mod recovery;
 mod retrying;
 mod room;
+mod settings;
 mod updates;
 mod waits;
 

@@ -164,7 +164,9 @@ impl Toy {
                 self.at(*id)?;
             }
             Event::UtcOffset { .. } | Event::EstimateWaits => {}
-            Event::Drain(_) => unreachable!("no sequence drains the node"),
+            Event::Drain(_) | Event::Settings(_) => {
+                unreachable!("no sequence drains the node or changes its settings")
+            }
             Event::FrozenMemory { id, held_mb } => {
                 if let Phase::Waiting {
                     frozen: Some(frozen),

@@ -1,5 +1,7 @@
 //! The commands of operators on `nm-agent rm` and agents: what they print, and their exit statuses.
 
+mod reload;
+
 use std::fs::File;
 use std::io::Write as _;
 use std::process::{Command, Output};

@@ -61,6 +61,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.web.hosts", None, List),
     key(Honoured, Code, "yarn.nodemanager.agent.admin.socket", Some("/run/nm-agent/admin.sock"), Paths),
     key(Honoured, Code, "yarn.nodemanager.agent.admin.group", None, Text),
+    key(Honoured, Code, "yarn.nodemanager.agent.log.level", Some("info"), Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.resource-monitor.interval-ms", Some("3000"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-monitor.interval-ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled", Some("false"), Flag),

@@ -22,7 +22,7 @@ const OWN: &str = "yarn.nodemanager.agent.";
 
 type Section = (&'static str, &'static str, fn(&Key) -> bool);
 
-const SECTIONS: [Section; 4] = [
+const SECTIONS: [Section; 5] = [
     (
         "Obeyed",
         "As in Hadoop, unless a page of these docs says otherwise.",
@@ -31,6 +31,11 @@ const SECTIONS: [Section; 4] = [
     ("Of this agent", "A Java NodeManager ignores them.", |key| {
         key.class == KeyClass::Honoured && key.name.starts_with(OWN)
     }),
+    (
+        "Taken over while the agent runs",
+        "By `nm-agent reload` and SIGHUP. All others take effect at the next start, and are named then.",
+        |key| keys::is_taken_at_run_time(key.name),
+    ),
     (
         "Not obeyed yet",
         "A value that differs from the default is reported by `nm-agent check` and in the log at start.",

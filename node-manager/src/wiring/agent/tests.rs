@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use time::UtcOffset;
 
 use super::*;
+use crate::reload::Reloading;
 
 /// Assembles an agent whose files are in `folder` and whose ResourceManager is not there.
 async fn agent(folder: &TempDir) -> Agent {
@@ -31,6 +32,7 @@ async fn agent(folder: &TempDir) -> Agent {
     let process = Process {
         environment: BTreeMap::new(),
         conf_dirs: Vec::new(),
+        reloading: Reloading::default(),
         utc_offset: UtcOffset::UTC,
         manager: Manager::default(),
     };

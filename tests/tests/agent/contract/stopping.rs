@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tests::process::let_children_hang_up;
 use tests::wait;
 use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled};
 use wire::proto::hadoop_yarn::SignalContainerCommandProto;
@@ -14,18 +13,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_terminated_node_leaves_nothing_running_and_says_goodbye() {
-    leaves_nothing_running_and_says_goodbye(Signal::SIGTERM, 143);
-}
-
-#[test]
-fn a_node_whose_terminal_is_gone_leaves_nothing_running_and_says_goodbye() {
-    let_children_hang_up();
-    leaves_nothing_running_and_says_goodbye(Signal::SIGHUP, 129);
-}
-
-/// Exit status of a JVM that ends on a signal (`java_status`).
-#[track_caller]
-fn leaves_nothing_running_and_says_goodbye(signal: Signal, java_status: i32) {
     let mut cluster = cluster();
     let ids = [
         cluster.am.run("exec sleep 600"),
@@ -39,13 +26,11 @@ fn leaves_nothing_running_and_says_goodbye(signal: Signal, java_status: i32) {
     let large = cluster.am.allocate().opportunistic().memory_mb(1024);
     let waiting = cluster.am.start(&large, "true");
     cluster.rm.wait_sub_state(waiting, CssScheduled);
-    cluster.node.process.signal(signal);
+    cluster.node.process.signal(Signal::SIGTERM);
     let exit = cluster.node.process.wait_exit(DEADLINE);
     assert_eq!(cluster.node.container_processes().len(), 0);
-    assert!(
-        [Some(0), Some(java_status)].contains(&exit.code()),
-        "{exit}"
-    );
+    // A JVM that ends on SIGTERM has the status 143.
+    assert!([Some(0), Some(143)].contains(&exit.code()), "{exit}");
     assert_eq!(cluster.rm.with(|tracker| tracker.unregistrations), 1);
 }
 

@@ -32,12 +32,15 @@ pub(crate) struct Cluster {
     nodes: Vec<Node>,
     rm: Option<Process>,
     web: u16,
+    /// Properties of every process.
+    site: Properties,
     folder: TempDir,
 }
 
 struct Node {
     process: Process,
     web: u16,
+    site: Properties,
 }
 
 impl Cluster {
@@ -88,15 +91,54 @@ impl Cluster {
             nodes: Vec::new(),
             rm: None,
             web: ports[3],
+            site,
             folder,
         };
         cluster.start_rm();
-        for number in 0..nodes {
-            let node = cluster.start_node(number, &core_site, site.clone());
-            cluster.nodes.push(node);
+        for _ in 0..nodes {
+            cluster.add_node(|_| {}, &[]);
         }
         cluster.wait_nodes(nodes);
         cluster
+    }
+
+    /// Starts one more node after changes of its `yarn-site.xml`, with variables of its own.
+    #[track_caller]
+    pub(crate) fn add_node(
+        &mut self,
+        change: impl FnOnce(&mut Properties),
+        environment: &[(&str, &Path)],
+    ) {
+        let number = self.nodes.len();
+        let (web, mut site) = self.node_site(number);
+        change(&mut site);
+        self.write_site(number, &site);
+        let name = format!("node{number}");
+        let mut command = self.command("run", &self.node_conf(number));
+        command.envs(environment.iter().copied());
+        let process = Process::start(&name, &mut command, self.folder());
+        self.nodes.push(Node { process, web, site });
+    }
+
+    /// Changes the `yarn-site.xml` of a node that runs.
+    pub(crate) fn change_site(&mut self, node: usize, change: impl FnOnce(&mut Properties)) {
+        change(&mut self.nodes[node].site);
+        self.write_site(node, &self.nodes[node].site);
+    }
+
+    fn write_site(&self, node: usize, site: &Properties) {
+        let core_site = conf::core_site(self.folder.path(), "nobody");
+        conf::write(&self.node_conf(node), &core_site, site);
+    }
+
+    /// Returns the folder of a node's configuration.
+    pub(crate) fn node_conf(&self, node: usize) -> PathBuf {
+        self.folder().join(format!("node{node}/conf"))
+    }
+
+    /// Returns the process of a node: the front where there is a keeper.
+    pub(crate) fn node_process(&mut self, node: usize) -> &mut Process {
+        &mut self.nodes[node].process
     }
 
     /// Starts the ResourceManager, also after [`kill_rm`](Self::kill_rm): then without its state.
@@ -123,10 +165,11 @@ impl Cluster {
         drop(self.nodes.pop());
     }
 
-    fn start_node(&self, number: usize, core_site: &Properties, mut site: Properties) -> Node {
-        let name = format!("node{number}");
-        let folder = self.folder().join(&name);
+    /// Returns a free web port and the `yarn-site.xml` for a node with this number.
+    pub(crate) fn node_site(&self, number: usize) -> (u16, Properties) {
+        let folder = self.folder().join(format!("node{number}"));
         let [port, web] = [Port::reserve(), Port::reserve()].map(Port::release);
+        let mut site = self.site.clone();
         site.set("yarn.nodemanager.address", format!("localhost:{port}"))
             .set(
                 "yarn.nodemanager.webapp.address",
@@ -141,12 +184,7 @@ impl Cluster {
                 "yarn.nodemanager.agent.admin.socket",
                 folder.join("admin.sock").display(),
             );
-        conf::write(&folder.join("conf"), core_site, &site);
-        let mut command = self.command("run", &folder.join("conf"));
-        Node {
-            process: Process::start(&name, &mut command, self.folder()),
-            web,
-        }
+        (web, site)
     }
 
     fn command(&self, subcommand: &str, conf: &Path) -> Command {
@@ -158,8 +196,7 @@ impl Cluster {
 
     /// Runs a command of operators for a node to its end.
     pub(crate) fn operate(&self, node: usize, subcommand: &str, arguments: &[&str]) -> Output {
-        let conf = self.folder().join(format!("node{node}/conf"));
-        let mut command = self.command(subcommand, &conf);
+        let mut command = self.command(subcommand, &self.node_conf(node));
         command.args(arguments);
         command.output().expect("the program can be started")
     }
@@ -168,8 +205,7 @@ impl Cluster {
     pub(crate) fn operate_as(&self, uid: u32, node: usize, subcommand: &str) -> Output {
         let readable = fs::Permissions::from_mode(0o755);
         fs::set_permissions(self.folder(), readable).expect("the folder is the test's own");
-        let conf = self.folder().join(format!("node{node}/conf"));
-        let mut command = self.command(subcommand, &conf);
+        let mut command = self.command(subcommand, &self.node_conf(node));
         command.uid(uid).gid(uid);
         command.output().expect("the program can be started")
     }
