@@ -204,7 +204,7 @@ pub struct Status {
     pub queue_limit: Option<usize>,
     /// Wait that the ResourceManager allows; none: no limit.
     pub wait_limit_ms: Option<u64>,
-    /// Wait of another opportunistic container as of the last heartbeat; none: it would not be
+    /// Estimated wait of another opportunistic container from now on; none: it would not be
     /// admitted.
     pub estimated_wait_ms: Option<u64>,
 }
@@ -290,8 +290,7 @@ pub struct Waiting {
     pub paused: bool,
     /// Wait so far; of a frozen container the duration of its pause.
     pub waited_ms: u64,
-    /// Estimated wait from now on, at most an hour. 0 as long as no container has ended on this
-    /// node.
+    /// Estimated wait from now on, at most an hour.
     pub estimated_wait_ms: u64,
 }
 

@@ -19,7 +19,6 @@ impl Core {
         let (about, numbers) = (&self.config.about, self.numbers());
         let (contact, since) = self.journal.rm_contact();
         let share = |used: u64, total: u64| Share { used, total };
-        let estimate = numbers.opportunistic.estimated_queue_wait_ms;
         Status {
             node_id: about.node_id.to_string(),
             web_address: about.http_address(),
@@ -41,7 +40,8 @@ impl Core {
             queue_capacity: numbers.opportunistic.opport_queue_capacity,
             queue_limit: numbers.limit_length(),
             wait_limit_ms: numbers.limit_wait_ms(),
-            estimated_wait_ms: estimate.map(u64::from),
+            // As of now, as `nm-agent queue` has it: heartbeats may be rare, or away.
+            estimated_wait_ms: self.scheduler.estimated_newcomer_wait(now.mono),
         }
     }
 
@@ -141,6 +141,7 @@ impl Core {
 mod tests {
     use std::sync::Arc;
 
+    use container_runtime::launch::{LaunchEvent, LaunchTimings};
     use records::ExecutionType;
     use test_support::ids::container as container_id;
 
@@ -148,6 +149,7 @@ mod tests {
     use crate::core::tests::{
         RM_IDENTIFIER, asker, at_second as at, core_with, request, request_for,
     };
+    use crate::worker_event::WorkerEvent;
 
     /// Returns a node that is full with eight containers, and three that wait.
     fn full() -> Core {
@@ -171,6 +173,40 @@ mod tests {
         assert_eq!((status.running_guaranteed, status.waiting), (8, 3));
         assert_eq!(status.memory_mb.used, status.memory_mb.total);
         assert!(status.healthy);
+    }
+
+    #[test]
+    fn status_and_queue_estimate_at_the_same_moment() {
+        let mut core = full();
+        let mut handle = |event, second| {
+            core.handle(WorkerEvent::Launch(event), at(second), 0);
+        };
+        for (n, second) in [
+            (1, 1),
+            (2, 20),
+            (3, 20),
+            (4, 20),
+            (5, 20),
+            (6, 20),
+            (7, 20),
+            (8, 20),
+        ] {
+            let launched = LaunchEvent::Launched {
+                start_time: 0,
+                id: container_id(n),
+                pid: 4711,
+                timings: LaunchTimings::default(),
+                signals: Vec::new(),
+            };
+            handle(launched, second);
+        }
+        handle(LaunchEvent::ProcessesGone(container_id(1)), 30);
+        // No heartbeat has been made since the first container ended, nor any before.
+        let waits = core.operator_queue(10, at(30)).containers;
+        let last = waits.last().map_or(0, |last| last.estimated_wait_ms);
+        assert!(last > 0, "{waits:?}");
+        let one_more = core.operator_status(at(30)).estimated_wait_ms;
+        assert!(one_more >= Some(last), "{one_more:?} after {last}");
     }
 
     #[test]

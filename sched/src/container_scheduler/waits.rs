@@ -15,11 +15,24 @@ pub(super) const TYPICAL_ASK_AT_FIRST: Resource = Resource::new(1_024, 1);
 
 impl ContainerScheduler {
     /// Returns the estimated wait from now on of each waiting container, in milliseconds and in the
-    /// order of [`Self::queue`]: at most an hour, and 0 as long as no container has ended on this
-    /// node. Runs a simulation of about a millisecond.
+    /// order of [`Self::queue`]: at most an hour, from an assumed run time as long as no container
+    /// has ended on this node. Runs a simulation of about a millisecond.
     #[must_use]
     pub fn estimated_waits(&self, now: MonoMillis) -> Vec<u64> {
         self.waits(now).waiting
+    }
+
+    /// Returns the wait of another opportunistic container that came now, in milliseconds; `None`:
+    /// it would not be admitted. From the same simulation as [`Self::estimated_waits`], while the
+    /// status for heartbeats has the estimate of the last [`crate::Event::EstimateWaits`].
+    #[must_use]
+    pub fn estimated_newcomer_wait(&self, now: MonoMillis) -> Option<u64> {
+        if self.drain.is_some() {
+            return None;
+        }
+        let (amount, node) = (self.newcomer(), self.node_amount());
+        let admitted = self.config.admit(amount, &self.index, node);
+        admitted.ok().map(|()| self.waits(now).newcomer)
     }
 
     /// Estimates the wait of another opportunistic container, and of each container that joined the

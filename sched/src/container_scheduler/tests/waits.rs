@@ -454,3 +454,24 @@ fn a_container_that_is_being_frozen_is_expected_to_free_its_room_at_once() {
     assert_eq!(node.state(1).rest_state(), "PAUSING");
     assert_eq!(node.estimate(), Some(10_000), "the whole run of 2");
 }
+
+#[test]
+fn the_wait_of_one_more_is_of_the_same_moment_as_those_of_the_queue() {
+    let mut node = Node::new(100);
+    node.learn(&[10_000; 3]);
+    assert_eq!(node.estimate(), Some(0), "there is room");
+    node.run(opportunistic(1, 50));
+    node.advance(4_000);
+    node.run(opportunistic(2, 50));
+    node.arrive(opportunistic(3, 50));
+    let (now, scheduler) = (node.now.mono, &node.scheduler);
+    assert_eq!(scheduler.estimated_waits(now), [6_000]);
+    assert_eq!(scheduler.estimated_newcomer_wait(now), Some(10_000));
+    let reported = scheduler.opportunistic_status();
+    assert_eq!(
+        reported.estimated_queue_wait_ms,
+        Some(0),
+        "of the last heartbeat"
+    );
+    assert_eq!(node.estimate(), Some(10_000));
+}
