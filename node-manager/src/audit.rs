@@ -2,10 +2,109 @@
 //! Hadoop's `NMAuditLogger`, on the log target `audit`, so that sites that search their NodeManager
 //! logs find the same lines.
 
-use records::{ContainerExitStatus, ContainerId};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId};
+use refusals::Pace;
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
 
 use crate::core::{Asker, Record, ReinitStage};
+
+/// Lines a second about refused tokens of one kind. A peer that tries many gets a line that says
+/// how many were left out.
+const REFUSED_TOKENS_MAX: u32 = 10;
+
+/// Characters of a reason, which may have texts of a peer.
+const DESCRIPTION_CHARS_MAX: usize = 300;
+
+/// Lines about the refused tokens of one kind.
+#[derive(Debug)]
+pub(crate) struct RefusedTokens(Pace);
+
+/// Token that was refused.
+#[derive(Debug)]
+pub(crate) struct RefusedToken<'a> {
+    /// Caller as it has proved to be; `None`: the token was to prove it.
+    pub(crate) user: Option<ApplicationAttemptId>,
+    /// Address of the caller.
+    pub(crate) address: IpAddr,
+    /// Use of the token.
+    pub(crate) operation: &'static str,
+    /// Part of the node that refuses it.
+    pub(crate) target: &'static str,
+    /// Reason.
+    pub(crate) description: &'a str,
+    /// Container that the token claims to be for.
+    pub(crate) container: Option<ContainerId>,
+}
+
+impl Default for RefusedTokens {
+    fn default() -> Self {
+        Self(Pace::new(REFUSED_TOKENS_MAX))
+    }
+}
+
+impl RefusedTokens {
+    /// Writes the line of a refused token, unless there are too many.
+    pub(crate) fn write(&self, refused: &RefusedToken<'_>) {
+        if let Some(left_out) = self.0.due(Instant::now()) {
+            let line = refused_line(refused, left_out);
+            tracing::warn!(target: "audit", "{line}");
+        }
+    }
+}
+
+/// Returns a function that writes the lines of tokens with which connections were to be opened.
+pub(crate) fn refused_connections(
+    operation: &'static str,
+    target: &'static str,
+) -> impl Fn(SocketAddr, &str) + Send + Sync + 'static {
+    let refused = RefusedTokens::default();
+    move |peer, description| {
+        refused.write(&RefusedToken {
+            user: None,
+            address: peer.ip(),
+            operation,
+            target,
+            description,
+            container: None,
+        });
+    }
+}
+
+/// Returns a line in the form of Hadoop's `NMAuditLogger.createFailureLog`. A caller without a
+/// proved name has the one that Hadoop gives it.
+fn refused_line(refused: &RefusedToken<'_>, left_out: u64) -> String {
+    let RefusedToken {
+        user,
+        address,
+        operation,
+        target,
+        description,
+        container,
+    } = refused;
+    let user = user.map_or("UnknownUser".to_owned(), |user| user.to_string());
+    let description = field(description);
+    let mut line = format!(
+        "USER={user}\tIP={address}\tOPERATION={operation}\tTARGET={target}\tRESULT=FAILURE\tDESCRIPTION={description}"
+    );
+    if left_out > 0 {
+        line.push_str(&format!(" (and {left_out} refusals without a line)"));
+    }
+    if let Some(id) = container {
+        let application = id.application_id();
+        line.push_str(&format!("\tAPPID={application}\tCONTAINERID={id}"));
+    }
+    line
+}
+
+/// Returns a text that peers have a part in as one field: a tab in it would begin another.
+fn field(text: &str) -> String {
+    let chars = text.trim().chars().take(DESCRIPTION_CHARS_MAX);
+    let chars = chars.map(|char| if char.is_control() { ' ' } else { char });
+    chars.collect()
+}
 
 /// Writes the line of a record, if it has one.
 pub(crate) fn record(record: &Record) {
@@ -157,5 +256,43 @@ fn shed(id: ContainerId, reason: ShedReason) {
             tracing::info!(container = %id, limit_ms, estimated_ms, "shed: the ResourceManager allows a shorter wait");
         }
         ShedReason::Draining => tracing::info!(container = %id, "shed: the node is drained"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use test_support::ids::container;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_token_has_hadoops_line_into_which_a_peer_adds_no_field() {
+        let refused = RefusedToken {
+            user: None,
+            address: Ipv4Addr::LOCALHOST.into(),
+            operation: "Start Container Request",
+            target: "ContainerManageImpl",
+            description: "for node x\tRESULT=SUCCESS\nUSER=root",
+            container: Some(container(7)),
+        };
+        let id = container(7);
+        assert_eq!(
+            refused_line(&refused, 3),
+            format!(
+                "USER=UnknownUser\tIP=127.0.0.1\tOPERATION=Start Container Request\t\
+                 TARGET=ContainerManageImpl\tRESULT=FAILURE\t\
+                 DESCRIPTION=for node x RESULT=SUCCESS USER=root (and 3 refusals without a line)\t\
+                 APPID={}\tCONTAINERID={id}",
+                id.application_id()
+            )
+        );
+        let long = RefusedToken {
+            description: &"é".repeat(10_000),
+            container: None,
+            ..refused
+        };
+        assert!(refused_line(&long, 0).chars().count() < 500);
     }
 }

@@ -34,6 +34,7 @@ use wire::protocol::container_management::ContainerManagementProtocol;
 use wire::rpc::Caller;
 use wire::server::ServerLimits;
 
+use crate::audit::RefusedTokens;
 use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
@@ -41,10 +42,13 @@ use crate::core_task::{Handle, Stopped};
 use crate::launch_context::{LaunchContext, read_resources};
 use crate::secrets::NodeSecrets;
 
+use self::counting::TokenUse;
 pub use self::proxied_starts::TAGS_VARIABLE;
 use self::proxied_starts::{ProxiedStarts, confirm_pipelines};
 pub use self::read::{Verified, read_asker, start_request, verified};
-use self::read::{bound, claimed_id, failure, last_of_each, published, read_ids, stopping};
+use self::read::{
+    bound, claimed_container, claimed_id, failure, last_of_each, published, read_ids, stopping,
+};
 pub(crate) use self::read::{read_signal, read_spec};
 
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the
@@ -85,6 +89,7 @@ pub struct ContainerManager {
     secrets: Arc<NodeSecrets>,
     metrics: Arc<Metrics>,
     refusals: Arc<Refusals>,
+    refused_tokens: RefusedTokens,
     clock: Clock,
     proxied_starts: ProxiedStarts,
     service_metadata: ServiceMetadata,
@@ -106,6 +111,7 @@ impl ContainerManager {
             handle,
             secrets,
             refusals: metrics.refusals(Port::ContainerManagement),
+            refused_tokens: RefusedTokens::default(),
             metrics,
             clock,
             proxied_starts: ProxiedStarts(proxy),
@@ -115,11 +121,14 @@ impl ContainerManager {
 
     fn read_start(
         &self,
+        asker: &Asker,
         request: StartContainerRequestProto,
         received_us: u64,
     ) -> Result<ReadStart, RemoteException> {
         let signed = request.container_token.unwrap_or_default();
-        let verified = verified(&self.secrets, &signed)?;
+        let verified = verified(&self.secrets, &signed).inspect_err(|error| {
+            self.audit_refusal(asker, TokenUse::Start, claimed_container(&signed), error);
+        })?;
         let mut context = request.container_launch_context.unwrap_or_default();
         let admitted = self
             .proxied_starts
@@ -148,7 +157,7 @@ impl ContainerManager {
         let mut proxied = Vec::new();
         let mut fatal = None;
         for request in request.start_container_request {
-            match self.read_start(request, received_us) {
+            match self.read_start(&asker, request, received_us) {
                 Ok(read) => {
                     proxied.extend(read.proxied.map(|start| (read.request.spec.id, start)));
                     requests.push(read.request);
@@ -174,10 +183,14 @@ impl ContainerManager {
                 StartOutcome::Started => response.succeeded_requests.push(id.into()),
                 StartOutcome::Refused(error) => {
                     self.count_refusal(&error);
+                    self.audit_refusal(&asker, TokenUse::Start, Some(id), &error);
                     let failed = failure(Some(id.into()), error);
                     response.failed_requests.push(failed);
                 }
-                StartOutcome::CallFailed(error) => return Err(error),
+                StartOutcome::CallFailed(error) => {
+                    self.audit_refusal(&asker, TokenUse::Start, Some(id), &error);
+                    return Err(error);
+                }
             }
         }
         match fatal {
@@ -230,6 +243,8 @@ impl ContainerManager {
                 Ok(request) => requests.push(request),
                 Err(error) => {
                     self.count_refusal(&error);
+                    let claimed = claimed_container(&token);
+                    self.audit_refusal(&asker, TokenUse::Update, claimed, &error);
                     failed.push(failure(claimed_id(&token), error));
                 }
             }
@@ -245,7 +260,10 @@ impl ContainerManager {
         for (id, answer) in ids.into_iter().zip(answers) {
             match answer {
                 Ok(()) => succeeded.push(id.into()),
-                Err(error) => failed.push(failure(Some(id.into()), error)),
+                Err(error) => {
+                    self.audit_refusal(&asker, TokenUse::Update, Some(id), &error);
+                    failed.push(failure(Some(id.into()), error));
+                }
             }
         }
         Ok((succeeded, last_of_each(failed)))

@@ -48,6 +48,7 @@ mod stories;
 pub(crate) mod tests;
 mod worker_events;
 
+pub(crate) use admit::is_unauthorized;
 pub use admit::{Asker, StartOutcome, StartRequest};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
 pub use effect::{

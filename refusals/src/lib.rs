@@ -1,10 +1,15 @@
-//! Counts of what a server refuses its peers, by reason.
+//! Counts of what a server refuses its peers, by reason, and the pace of the log lines about it.
 //!
 //! One vocabulary for every port, whatever its protocol: an operator who sees a count rise knows
 //! what to look for. In: a reason, from any thread. Out: the count since the start. Knows no
 //! protocol and no metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time for which a [`Pace`] allows its lines.
+pub const PACE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reason of a refusal. What is refused is a connection, a request, or what a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,9 +78,69 @@ impl Refusals {
     }
 }
 
+/// Limit on log lines about refusals, which anybody can cause at any rate.
+#[derive(Debug)]
+pub struct Pace {
+    lines_max: u32,
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    /// Time of the first line of the interval under way.
+    since: Option<Instant>,
+    /// Lines of that interval.
+    written: u32,
+    /// Refusals since the last line.
+    unlogged: u64,
+}
+
+impl Pace {
+    /// Allows this many lines in each [`PACE_INTERVAL`].
+    #[must_use]
+    pub fn new(lines_max: u32) -> Self {
+        let lines = Mutex::default();
+        Self { lines_max, lines }
+    }
+
+    /// Returns the number of refusals that were only counted since the last line, if a line is due
+    /// for another one; else counts that.
+    pub fn due(&self, now: Instant) -> Option<u64> {
+        // All numbers are valid whatever another thread did.
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |since| now.saturating_duration_since(since) >= PACE_INTERVAL;
+        if lines.since.is_none_or(is_over) {
+            lines.since = Some(now);
+            lines.written = 0;
+        }
+        if lines.written >= self.lines_max {
+            lines.unlogged += 1;
+            return None;
+        }
+        lines.written += 1;
+        Some(std::mem::take(&mut lines.unlogged))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_has_its_lines_and_the_next_line_has_the_number_of_the_others() {
+        let pace = Pace::new(2);
+        let start = Instant::now();
+        assert_eq!([pace.due(start), pace.due(start)], [Some(0), Some(0)]);
+        for _ in 0..1_000 {
+            assert_eq!(pace.due(start), None);
+        }
+        let next = start + PACE_INTERVAL;
+        assert_eq!(pace.due(next), Some(1_000));
+        assert_eq!(pace.due(next), Some(0));
+        assert_eq!(pace.due(next), None);
+        let after = next + PACE_INTERVAL;
+        assert_eq!(pace.due(after), Some(1));
+    }
 
     #[test]
     fn each_reason_has_its_own_count_and_word() {

@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::budget::Budgets;
-use self::refusal_log::RefusalLog;
+use self::refusal_log::{OnUnauthorized, RefusalLog};
 use self::running::ServiceCall;
 use self::strangers::{StrangerPlace, Strangers};
 use crate::exception::{HadoopException, RemoteException};
@@ -171,6 +171,7 @@ pub struct RpcServerBuilder {
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
     refusals: Arc<Refusals>,
+    on_unauthorized: OnUnauthorized,
 }
 
 impl fmt::Debug for dyn Service {
@@ -201,6 +202,17 @@ impl RpcServerBuilder {
         self
     }
 
+    /// Has a function called with the address of each peer that did not prove its identity, and the
+    /// answer to it, before the connection is closed. Anybody can have it called at any rate.
+    #[must_use]
+    pub fn on_unauthorized(
+        mut self,
+        call: impl Fn(SocketAddr, &str) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_unauthorized = OnUnauthorized(Some(Arc::new(call)));
+        self
+    }
+
     /// Listens. Port 0 picks a free port, which the returned address contains. Peers may connect
     /// from now on and are served once [`RpcServer::serve`] runs.
     ///
@@ -225,6 +237,7 @@ impl RpcServerBuilder {
             services,
             limits,
             refusals,
+            on_unauthorized,
         } = self;
         Ok((
             RpcServer {
@@ -233,6 +246,7 @@ impl RpcServerBuilder {
                 services,
                 limits,
                 refusals,
+                on_unauthorized,
             },
             address,
         ))
@@ -247,6 +261,7 @@ pub struct RpcServer {
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
     refusals: Arc<Refusals>,
+    on_unauthorized: OnUnauthorized,
 }
 
 /// State shared by all connections of one server.
@@ -332,6 +347,7 @@ impl RpcServer {
             services: HashMap::new(),
             limits: ServerLimits::default(),
             refusals: Arc::default(),
+            on_unauthorized: OnUnauthorized::default(),
         }
     }
 
@@ -344,13 +360,14 @@ impl RpcServer {
             services,
             limits,
             refusals,
+            on_unauthorized,
         } = self;
         let shared = Arc::new(Shared {
             auth,
             services,
             strangers: Arc::new(Strangers::new(limits.strangers_max)),
             refusals,
-            refusal_log: RefusalLog::default(),
+            refusal_log: RefusalLog::new(on_unauthorized),
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             budgets: Budgets::new(&limits),
             heavy: Arc::new(Semaphore::new(HEAVY_MAX)),

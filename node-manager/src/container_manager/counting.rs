@@ -1,14 +1,55 @@
-//! Counts of calls and of what they are refused.
+//! Counts of calls and of what they are refused, and audit lines of refused tokens.
 
 use std::time::Instant;
 
 use node_web::metrics::{CallOutcome, RpcMethod};
+use records::ContainerId;
 use refusals::Reason;
 use wire::exception::{HadoopException, RemoteException};
 
 use super::ContainerManager;
+use crate::audit::RefusedToken;
+use crate::core::{Asker, is_unauthorized};
+
+/// Use of a container token, as the audit log names it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TokenUse {
+    /// To start a container.
+    Start,
+    /// To change a container.
+    Update,
+}
+
+impl TokenUse {
+    const fn operation(self) -> &'static str {
+        match self {
+            Self::Start => "Start Container Request",
+            Self::Update => "Update Container Request",
+        }
+    }
+}
 
 impl ContainerManager {
+    /// Writes the audit line of a container token that is refused. Another error has none.
+    pub(super) fn audit_refusal(
+        &self,
+        asker: &Asker,
+        token_use: TokenUse,
+        container: Option<ContainerId>,
+        error: &RemoteException,
+    ) {
+        if error.is(HadoopException::InvalidToken) || is_unauthorized(error) {
+            self.refused_tokens.write(&RefusedToken {
+                user: Some(asker.attempt),
+                address: asker.address,
+                operation: token_use.operation(),
+                target: "ContainerManageImpl",
+                description: &error.message,
+                container,
+            });
+        }
+    }
+
     /// Counts the refusal of a token of one container or of a whole call.
     pub(super) fn count_refusal(&self, error: &RemoteException) {
         if error.is(HadoopException::InvalidToken) {

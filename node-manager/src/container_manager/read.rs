@@ -192,6 +192,11 @@ pub(super) fn claimed_id(token: &TokenProto) -> Option<ContainerIdProto> {
         .container_id
 }
 
+/// Returns the container that a token claims to be for, verified or not.
+pub(super) fn claimed_container(token: &TokenProto) -> Option<ContainerId> {
+    ContainerId::try_from(&claimed_id(token)?).ok()
+}
+
 pub(super) fn failure(
     container_id: Option<ContainerIdProto>,
     error: RemoteException,

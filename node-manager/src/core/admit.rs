@@ -70,13 +70,21 @@ pub(super) enum Purpose {
     Update,
 }
 
+/// Start of the message of a token that may not be used.
+const UNAUTHORIZED: &str = "Unauthorized request to ";
+
+/// Returns whether a token was refused because its holder may not use it, or not any more.
+pub(crate) fn is_unauthorized(error: &RemoteException) -> bool {
+    error.message.starts_with(UNAUTHORIZED)
+}
+
 impl Purpose {
     fn unauthorized(self, why: &str) -> RemoteException {
         let what = match self {
             Self::Start => "start container.",
             Self::Update => "increase container resource.",
         };
-        yarn_exception(format!("Unauthorized request to {what}\n{why}"))
+        yarn_exception(format!("{UNAUTHORIZED}{what}\n{why}"))
     }
 }
 

@@ -18,6 +18,7 @@ use super::reloading::ReloadOrders;
 use super::service_manager::{self, Sockets};
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices, starting};
+use crate::audit;
 use crate::aux_services::ListeningServices;
 use crate::config::Config;
 use crate::container_manager::{ContainerManager, server_limits};
@@ -64,6 +65,10 @@ impl Ports {
         let rpc = RpcServer::builder(ServerAuth::Token(secrets))
             .service(ContainerManagementService::new(Arc::new(manager)))
             .refusals(shared.metrics.refusals(Port::ContainerManagement))
+            .on_unauthorized(audit::refused_connections(
+                "NMToken Authentication",
+                "ContainerManageImpl",
+            ))
             .limits(server_limits().within_descriptors(descriptors.container_management));
         let address = node_identity::resolve(&config.addresses.node_bind()).await?;
         let (rpc, address) = sockets

@@ -14,6 +14,7 @@ use wire::server::{RpcServer, ServerAuth};
 use super::recovery::Recovery;
 use super::service_manager::Sockets;
 use super::{AgentError, starting};
+use crate::audit;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::descriptors::Descriptors;
@@ -100,6 +101,10 @@ impl ProxyPort {
         let server = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
             .service(AmrmProxyService::new(Arc::clone(proxy)))
             .refusals(metrics.refusals(Port::AmrmProxy))
+            .on_unauthorized(audit::refused_connections(
+                "AMRMToken Authentication",
+                "AMRMProxyService",
+            ))
             .limits(amrm_proxy::server_limits().within_descriptors(descriptors.amrm_proxy));
         let address = node_identity::resolve(&address).await?;
         let (server, address) =

@@ -1,71 +1,58 @@
 //! Log of refused connections. Anybody can be refused at any rate, so a line a second has to do.
 
+use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
+use refusals::{Pace, Reason};
 use tokio::time::Instant;
 
 use super::handshake::Refused;
 
-/// Shortest time between two lines.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// Lines a second.
+const LINES_MAX: u32 = 1;
 
 /// Log of one server's refusals.
-#[derive(Debug, Default)]
-pub(super) struct RefusalLog(Mutex<Lines>);
+#[derive(Debug)]
+pub(super) struct RefusalLog {
+    pace: Pace,
+    on_unauthorized: OnUnauthorized,
+}
 
-#[derive(Debug, Default)]
-struct Lines {
-    last: Option<Instant>,
-    /// Refusals since the last line.
-    unlogged: u64,
+type Call = dyn Fn(SocketAddr, &str) + Send + Sync;
+
+/// Function that is called with each peer that did not prove its identity, and the answer to it.
+#[derive(Clone, Default)]
+pub(super) struct OnUnauthorized(pub(super) Option<Arc<Call>>);
+
+impl fmt::Debug for OnUnauthorized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnUnauthorized")
+    }
 }
 
 impl RefusalLog {
+    pub(super) fn new(on_unauthorized: OnUnauthorized) -> Self {
+        let pace = Pace::new(LINES_MAX);
+        Self {
+            pace,
+            on_unauthorized,
+        }
+    }
+
     /// Logs a refusal, or counts it for the next line.
-    pub(super) fn log(&self, peer: SocketAddr, reason: &Refused) {
-        match self.due() {
-            Some(0) => tracing::info!(%peer, %reason, "RPC connection refused"),
+    pub(super) fn log(&self, peer: SocketAddr, refused: &Refused) {
+        if let (Some(call), Refused::Answered { exception, .. }, Reason::Unauthorized) =
+            (&self.on_unauthorized.0, refused, refused.reason())
+        {
+            call(peer, &exception.message);
+        }
+        match self.pace.due(Instant::now().into_std()) {
+            Some(0) => tracing::info!(%peer, reason = %refused, "RPC connection refused"),
             Some(earlier) => {
-                tracing::info!(%peer, %reason, earlier, "RPC connections refused");
+                tracing::info!(%peer, reason = %refused, earlier, "RPC connections refused");
             }
-            None => tracing::debug!(%peer, %reason, "RPC connection refused"),
+            None => tracing::debug!(%peer, reason = %refused, "RPC connection refused"),
         }
-    }
-
-    /// Returns the number of refusals that were only counted, if a line is due.
-    fn due(&self) -> Option<u64> {
-        // Both numbers are valid whatever another thread did.
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.last.is_some_and(|last| last.elapsed() < INTERVAL) {
-            lines.unlogged += 1;
-            return None;
-        }
-        lines.last = Some(Instant::now());
-        Some(std::mem::take(&mut lines.unlogged))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::time::advance;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_second_has_one_line_and_the_next_line_has_the_number_of_the_others() {
-        let log = RefusalLog::default();
-        assert_eq!(log.due(), Some(0));
-        for _ in 0..1_000 {
-            assert_eq!(log.due(), None);
-        }
-        advance(INTERVAL).await;
-        assert_eq!(log.due(), Some(1_000));
-        assert_eq!(log.due(), None);
-        advance(INTERVAL).await;
-        assert_eq!(log.due(), Some(1));
-        advance(INTERVAL).await;
-        assert_eq!(log.due(), Some(0));
     }
 }

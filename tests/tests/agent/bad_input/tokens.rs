@@ -1,8 +1,12 @@
 //! Tokens without the right that they are used for.
 
+use std::time::{Duration, Instant};
+
 use records::NodeId;
 use test_support::scripted::{Refusal, ScriptedAm};
 use test_support::{Allocation, LaunchContext, RmSecrets, now_ms};
+use tests::scripted_cluster::ScriptedCluster;
+use tests::wait;
 use wire::exception::HadoopException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::ContainerUpdateRequestProto;
@@ -11,6 +15,18 @@ use wire::rpc::RpcError;
 use wire::token::{Token, kind};
 
 use crate::bad_input::cluster;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Returns the lines of the audit log about refused tokens, from the user on.
+fn audit_lines(cluster: &ScriptedCluster) -> Vec<String> {
+    let log = cluster.node.process.log();
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("\tRESULT=FAILURE\t"));
+    let lines = lines.filter_map(|line| Some(line[line.find("USER=")?..].to_owned()));
+    lines.collect()
+}
 
 /// Starts a container with a token that `spoil` changed; expects that the whole call is refused
 /// with `InvalidToken` and that the node serves on.
@@ -252,4 +268,59 @@ fn other_applications_containers_can_be_neither_seen_nor_stopped() {
     assert!(other.stop(id).is_err());
     gate.open();
     assert_eq!(cluster.rm.wait_completed(id).exit_status, 0);
+}
+
+#[test]
+fn each_refused_token_has_a_line_in_the_audit_log_with_its_holder_and_the_reason() {
+    let cluster = cluster();
+    let am = &cluster.am;
+    let allocation = am.allocate();
+    let mut token = am.secrets().container_token(&allocation);
+    token.password = vec![0; token.password.len()].into();
+    let refused = am.start_with(token, LaunchContext::command("true"));
+    assert!(refused.is_err());
+    let lines = audit_lines(&cluster);
+    let [line] = &lines[..] else {
+        panic!("{lines:?}");
+    };
+    let (attempt, node) = (am.attempt(), am.node());
+    let (id, application) = (allocation.id, attempt.application_id);
+    assert_eq!(
+        *line,
+        format!(
+            "USER={attempt}\tIP=127.0.0.1\tOPERATION=Start Container Request\t\
+             TARGET=ContainerManageImpl\tRESULT=FAILURE\tDESCRIPTION=Invalid container token used \
+             for starting container on : {node}\tAPPID={application}\tCONTAINERID={id}"
+        )
+    );
+    let unknown = RmSecrets::new().nm_token(attempt, node, "alice");
+    assert!(ScriptedAm::open(&cluster.rm, node, &unknown).is_err());
+    let line = wait::until("the line of a connection", DEADLINE, || {
+        let lines = audit_lines(&cluster);
+        lines.get(1).cloned().ok_or("it is not there")
+    });
+    let begin = "USER=UnknownUser\tIP=127.0.0.1\tOPERATION=NMToken Authentication\t\
+                 TARGET=ContainerManageImpl\tRESULT=FAILURE\tDESCRIPTION=";
+    assert!(line.starts_with(begin), "{line}");
+    assert!(line.contains(&attempt.to_string()), "{line}");
+}
+
+#[test]
+fn a_peer_that_tries_many_tokens_does_not_flood_the_audit_log() {
+    let cluster = cluster();
+    let (am, began) = (&cluster.am, Instant::now());
+    for _ in 0..200 {
+        let mut token = am.secrets().container_token(&am.allocate());
+        token.password = vec![0; token.password.len()].into();
+        let refused = am.start_with(token, LaunchContext::command("true"));
+        assert!(refused.is_err());
+    }
+    // Ten in the first second, and ten more in each one that has begun since.
+    let seconds = usize::try_from(began.elapsed().as_secs()).unwrap() + 2;
+    let lines = audit_lines(&cluster).len();
+    assert!(
+        (10..=10 * seconds).contains(&lines),
+        "{lines} in {seconds} s"
+    );
+    cluster.assert_serves();
 }
