@@ -3,10 +3,14 @@
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::debug_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, reload};
+
+use crate::journal::Journal;
 
 /// Crates that a filter means when it names the program: those of the node and of the quick start.
 const OF_THE_PROGRAM: [&str; 6] = [
@@ -59,6 +63,20 @@ where
     }))
 }
 
+/// Starts the log as [`start`] does, with its lines sent to the journal: they have the fields that
+/// [`Journal`] says, and neither time nor colours.
+pub fn start_in_journal(filter: &str, journal: Journal) -> Filter {
+    let (filter, handle) = reload::Layer::new(parsed(filter));
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(journal)
+        .init();
+    Filter(Arc::new(move |text| {
+        // Fails only once the log has ended, with the process.
+        let _ended = handle.reload(parsed(text));
+    }))
+}
+
 /// Filter of the process's log, which may change.
 #[derive(Clone)]
 pub struct Filter(Arc<dyn Fn(&str) + Send + Sync>);
@@ -81,7 +99,7 @@ fn parsed(filter: &str) -> EnvFilter {
 }
 
 /// Writer that escapes control characters except tabs.
-struct Escaped<W>(W);
+pub(crate) struct Escaped<W>(pub(crate) W);
 
 impl<W: Write> Write for Escaped<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {

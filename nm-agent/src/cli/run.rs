@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, stderr};
+use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use anyhow::Context as _;
 use node_manager::Process;
 use node_manager::config::{Config, Loaded};
 use node_manager::reload::{LogLevel, Reloading};
+use program::journal::{self, Journal};
 use program::panics::PanickedThreads;
 use program::signals::{Interruption, Signals, has_terminal};
 use service::Manager;
@@ -84,6 +86,16 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
     }
 }
 
+/// Returns the way to the journal if standard error leads there already; then its lines can have
+/// fields of their own.
+fn journal(environment: &BTreeMap<String, String>) -> Option<Journal> {
+    let stream = environment.get("JOURNAL_STREAM").map(String::as_str);
+    let leads_there = journal::is_stream_to_journal(stream, &stderr());
+    // Without it, the lines go to the journal by standard error.
+    let open = || Journal::open(Path::new(journal::SOCKET), "nm-agent").ok();
+    leads_there.then(open).flatten()
+}
+
 /// Starts the log. Its level is that of `NM_AGENT_LOG`, else that of the configuration, which may
 /// change while the agent runs: then it is returned.
 fn start_log(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Option<LogLevel> {
@@ -93,7 +105,10 @@ fn start_log(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Option<
         .as_ref()
         .map(|config| config.log_level.as_str());
     let level = fixed.or(configured.ok()).unwrap_or(LOG_OF_SERVICE);
-    let filter = program::logging::start(level, stderr, stderr().is_terminal());
+    let filter = match journal(environment) {
+        Some(journal) => program::logging::start_in_journal(level, journal),
+        None => program::logging::start(level, stderr, stderr().is_terminal()),
+    };
     fixed
         .is_none()
         .then(|| LogLevel::new(move |level| filter.set(level)))
