@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -92,10 +92,28 @@ impl Prometheus {
     /// # Errors
     /// When the server refuses the query or does not answer.
     pub fn query(&self, expression: &str) -> Result<Vec<Value>, String> {
-        let mut url = format!("{}/api/v1/query?query=", self.url);
+        self.ask("query", expression, "")
+    }
+
+    /// Returns the result of a query over the time until now, at 120 moments: one entry for each
+    /// series.
+    ///
+    /// # Errors
+    /// When the server refuses the query or does not answer.
+    pub fn query_range(&self, expression: &str, length: Duration) -> Result<Vec<Value>, String> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let end = now.map_err(|error| error.to_string())?.as_secs_f64();
+        let (begin, step) = (end - length.as_secs_f64(), length.as_secs_f64() / 120.0);
+        let range = format!("&start={begin:.3}&end={end:.3}&step={step:.3}");
+        self.ask("query_range", expression, &range)
+    }
+
+    fn ask(&self, kind: &str, expression: &str, more: &str) -> Result<Vec<Value>, String> {
+        let mut url = format!("{}/api/v1/{kind}?query=", self.url);
         for byte in expression.bytes() {
             write!(url, "%{byte:02X}").expect("a string takes any text");
         }
+        url += more;
         let answer = http::get(&url)?;
         let answer = http::parse(&url, &answer.body)?;
         if answer["status"] != "success" {

@@ -5,7 +5,7 @@
 //! README.md, and the same in dark and on a phone.
 
 mod masters;
-mod picture;
+pub(crate) mod picture;
 
 use std::time::Duration;
 

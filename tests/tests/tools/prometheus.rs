@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: they fail with it")]
 
+mod picture;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,15 +92,21 @@ fn dashboard_queries() -> Vec<(String, String)> {
     let mut queries = Vec::new();
     for panel in dashboard["panels"].as_array().unwrap() {
         for target in panel["targets"].as_array().into_iter().flatten() {
-            let mut expression = target["expr"].as_str().unwrap().to_owned();
-            for (variable, value) in VARIABLES {
-                expression = expression.replace(variable, value);
-            }
-            assert!(!expression.contains('$'), "unknown variable: {expression}");
+            let expression = without_variables(target["expr"].as_str().unwrap());
             queries.push((panel["title"].to_string(), expression));
         }
     }
     queries
+}
+
+/// Returns a query of the dashboard with values in place of Grafana's variables.
+fn without_variables(expression: &str) -> String {
+    let mut expression = expression.to_owned();
+    for (variable, value) in VARIABLES {
+        expression = expression.replace(variable, value);
+    }
+    assert!(!expression.contains('$'), "unknown variable: {expression}");
+    expression
 }
 
 /// Causes each event that the dashboard shows: starts, a wait, an eviction, ends.

@@ -15,7 +15,7 @@ const FOLDER: &str = "NM_AGENT_SCREENSHOTS";
 /// Pause between events, so that the charts have something to show. Only when pictures are written.
 const PAUSE: Duration = Duration::from_millis(2_500);
 
-fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
