@@ -1,5 +1,5 @@
-//! The dashboard with the answers of a real Prometheus, drawn for the picture in README.md. Grafana,
-//! which no distribution packages, draws the same queries.
+//! The dashboard with the answers of a real Prometheus, drawn for the picture in README.md.
+//! Grafana, which no distribution packages, draws the same queries.
 
 use std::fmt::Write as _;
 use std::fs;
