@@ -92,6 +92,22 @@ pub fn stat(pid: i32) -> Option<Stat> {
     process.stat().ok()
 }
 
+/// Returns the agent below its front and its keeper, which it has with recovery.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn agent_below(front: u32) -> u32 {
+    let first_child = |parent: u32| -> Option<u32> {
+        let process = Process::new(parent.cast_signed()).ok()?;
+        let tasks = process.tasks().ok()?.flatten();
+        let mut children = tasks.flat_map(|task| task.children().unwrap_or_default());
+        children.next()
+    };
+    let agent = first_child(front).and_then(first_child);
+    agent.unwrap_or_else(|| panic!("process {front} is no front with a keeper and an agent"))
+}
+
 /// Returns the CPU time that a process has used, its threads together.
 ///
 /// # Panics

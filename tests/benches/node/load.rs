@@ -64,10 +64,20 @@ pub(crate) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub(crate) fn new(rm: &'a ScriptedRm, am: &'a ScriptedAm, node: &NodeProcess) -> Self {
+        Self::of_process(rm, am, node, node.process.id())
+    }
+
+    /// Puts a node under load whose work this process does.
+    pub(crate) fn of_process(
+        rm: &'a ScriptedRm,
+        am: &'a ScriptedAm,
+        node: &NodeProcess,
+        process: u32,
+    ) -> Self {
         Self {
             rm,
             am,
-            node: node.process.id(),
+            node: process,
             folder: node.folder().to_path_buf(),
         }
     }

@@ -9,13 +9,15 @@
 //! Hadoop's NodeManager runs with the JVM's own compilers and collector and `-Xmx512m`, is warmed
 //! up, and has as many samples. `--classes` measures only the cost of cgroups and the start of
 //! guaranteed containers on a full node, `--lives` only the CPU time of the agent for a container's
-//! life; the other arguments are those of every benchmark ([`tests::bench`]).
+//! life, `--recovery` only what recovery costs and how long a killed agent is away; the other
+//! arguments are those of every benchmark ([`tests::bench`]).
 
 mod classes;
 mod floor;
 mod limits;
 mod load;
 mod measure;
+mod recovery;
 mod table;
 
 use std::process::ExitCode;
@@ -32,12 +34,16 @@ use crate::measure::{Effort, Figures};
 const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");
 
 fn main() -> ExitCode {
-    let arguments = match bench::start(&["--classes", "--lives"]) {
+    let arguments = match bench::start(&["--classes", "--lives", "--recovery"]) {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
     if arguments.has("--lives") {
         measure_lives(arguments.quick);
+        return ExitCode::SUCCESS;
+    }
+    if arguments.has("--recovery") {
+        recovery::print(AGENT.as_ref(), arguments.quick);
         return ExitCode::SUCCESS;
     }
     if !arguments.has("--classes") {

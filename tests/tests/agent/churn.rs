@@ -24,7 +24,7 @@ use test_support::scripted::ScriptedAm;
 use tests::cgroups::Hierarchy;
 use tests::ports::Port;
 use tests::scripted_cluster::ScriptedCluster;
-use tests::wait;
+use tests::{proc, wait};
 
 use crate::AGENT;
 
@@ -197,7 +197,8 @@ impl Churn {
     }
 
     fn sample(&mut self) {
-        let process = agent_below(self.cluster.node.process.id());
+        let process = proc::agent_below(self.cluster.node.process.id());
+        let process = Process::new(process.cast_signed()).unwrap();
         let status = process.status().unwrap();
         let folder = self.cluster.node.folder();
         let (files, _) = contents(&[self.cluster.node.local_dir(), self.cluster.node.log_dir()]);
@@ -245,22 +246,6 @@ impl Churn {
             );
         }
     }
-}
-
-/// Returns the agent below its front and its keeper.
-fn agent_below(front: u32) -> Process {
-    let first_child = |process: &Process| {
-        let tasks = process.tasks().unwrap().flatten();
-        let mut children = tasks.flat_map(|task| task.children().unwrap_or_default());
-        children
-            .next()
-            .map(|pid| Process::new(pid.cast_signed()).unwrap())
-    };
-    let mut process = Process::new(front.cast_signed()).unwrap();
-    for _ in 0..2 {
-        process = first_child(&process).unwrap();
-    }
-    process
 }
 
 /// Returns the number of files below these folders, and their bytes.
