@@ -105,8 +105,8 @@ enum Command {
     /// ends all, and the node reports itself unhealthy, so that the ResourceManager places nothing
     /// on it. Guaranteed containers are the ResourceManager's promise: in graceful and quick they
     /// come and go on; to stop that, decommission the node there (yarn rmadmin -refreshNodes -g). A
-    /// later order replaces an earlier one. A drain ends with the agent: one that is started again
-    /// is in service.
+    /// later order replaces an earlier one. With yarn.nodemanager.recovery.enabled a drain outlives
+    /// the agent; without, one that is started again is in service.
     ///
     /// Exit status: as with status; 1 also when --timeout is over before the node is drained.
     ///

@@ -67,9 +67,10 @@ impl AdminNode for Operators {
                     by: caller.name(),
                 };
                 tracing::info!(?order, "an operator drains this node");
-                self.handle
-                    .asked(move |core, now| core.operator_drain(order, now))
-                    .await
+                let drain = move |core: &mut Core, now| core.operator_drain(order, now);
+                let drained = self.handle.asked(drain).await?;
+                self.stored().await;
+                Ok(drained)
             }
             Request::CancelDrain => {
                 let by = caller.name();
@@ -77,12 +78,23 @@ impl AdminNode for Operators {
                 let cancel = move |core: &mut Core, now| Answer::CancelDrain {
                     was_drained: core.cancel_drain(&by, now),
                 };
-                self.handle.asked(cancel).await
+                let cancelled = self.handle.asked(cancel).await?;
+                self.stored().await;
+                Ok(cancelled)
             }
             Request::Reload => {
-                let reloaded = self.reloads.reload(caller.name()).await?;
-                Ok(Answer::Reload(reloaded))
+                let reloaded = self.reloads.reload(caller.name()).await;
+                reloaded.map(Answer::Reload)
             }
+        }
+    }
+}
+
+impl Operators {
+    /// Waits until a drain or its end is on the disk, where records are kept.
+    async fn stored(&self) {
+        if self.handle.committed().await.is_err() {
+            tracing::warn!("the order is followed, but the next agent will not know it");
         }
     }
 }

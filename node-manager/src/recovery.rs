@@ -18,8 +18,8 @@ mod stored;
 
 pub use decide::{Decided, Recovered, Stranger, decide};
 pub use record::{
-    AclRecord, ApplicationRecord, ApplicationStage, EndedProcess, Ending, KeyRecord, KeysRecord,
-    RecordError, ServiceDataRecord, Stage, StartRecord, StateRecord,
+    AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, EndedProcess, Ending, KeyRecord,
+    KeysRecord, RecordError, ServiceDataRecord, Stage, StartRecord, StateRecord,
 };
 pub use stored::{
     FoundState, KeyWriter, RecordSink, RecordWrite, SPACES, StateWriter, StoredContainer, writes_of,

@@ -2,8 +2,9 @@
 //! the ResourceManager and people are told.
 //!
 //! `sched` refuses and ends containers, by the extent in force. Here is which extent that is: from
-//! the order on the queue's, and when the containers' time is over the mode's own. A drain lives as
-//! long as the agent: the next one is in service.
+//! the order on the queue's, and when the containers' time is over the mode's own. Where records
+//! are kept, a drain outlives the agent: the node comes back drained, and the containers' time goes
+//! on.
 
 use std::sync::Arc;
 
@@ -13,8 +14,9 @@ use node_web::snapshot::{DrainNotice, NodeHealth};
 use records::{EpochMillis, ExecutionType, MonoMillis, Now};
 use sched::{DrainExtent, Event};
 
-use super::Core;
 use super::effect::Effect;
+use super::{Core, StoreOrder};
+use crate::recovery::DrainRecord;
 
 /// Characters of the reason, which every heartbeat carries.
 pub const DRAIN_REASON_CHARS_MAX: usize = 200;
@@ -61,6 +63,36 @@ impl Drain {
             is_ending: ends && !waits,
             order,
             since: now.wall,
+        }
+    }
+
+    /// Returns the drain of an earlier agent; `None` if its mode is unknown.
+    fn restored(record: DrainRecord, now: Now) -> Option<Self> {
+        let modes = [DrainMode::Graceful, DrainMode::Quick, DrainMode::Fast];
+        let mode = modes
+            .into_iter()
+            .find(|mode| mode.as_str() == record.mode)?;
+        let passed_ms = now.wall.0.saturating_sub(record.since);
+        let passed_ms = u64::try_from(passed_ms).unwrap_or(0);
+        let order = DrainOrder {
+            mode,
+            within_ms: record.within_ms.saturating_sub(passed_ms),
+            reason: record.reason,
+            by: record.by,
+        };
+        let mut drain = Self::new(order, now);
+        drain.order.within_ms = record.within_ms;
+        drain.since = EpochMillis(record.since);
+        Some(drain)
+    }
+
+    fn record(&self) -> DrainRecord {
+        DrainRecord {
+            mode: self.order.mode.as_str().to_owned(),
+            within_ms: self.order.within_ms,
+            reason: self.order.reason.clone(),
+            by: self.order.by.clone(),
+            since: self.since.0,
         }
     }
 
@@ -133,6 +165,19 @@ impl Core {
         was_drained
     }
 
+    /// Drains the node again as an earlier agent was ordered to.
+    pub(super) fn restore_drain(&mut self, record: DrainRecord, now: Now) {
+        match Drain::restored(record, now) {
+            Some(drain) => {
+                tracing::info!(order = ?drain.order, "the node stays drained");
+                self.set_drain(Some(drain), now);
+            }
+            None => {
+                tracing::warn!("a drain of an unknown mode is left out: the node is in service")
+            }
+        }
+    }
+
     /// Ends the containers of the drain's mode when their time is over.
     pub(super) fn end_drain_in_time(&mut self, now: Now) {
         let is_due = |drain: &Drain| drain.deadline.is_some_and(|at| at <= now.mono);
@@ -148,6 +193,10 @@ impl Core {
     fn set_drain(&mut self, drain: Option<Drain>, now: Now) {
         let extent = drain.as_ref().map(Drain::extent);
         let notice = drain.as_ref().map(Drain::notice);
+        if self.config.remembers {
+            let record = drain.as_ref().map(|drain| Box::new(drain.record()));
+            self.effects.push(Effect::Store(StoreOrder::Drain(record)));
+        }
         self.drain = drain;
         Arc::make_mut(&mut self.config.about).drain = notice;
         self.add_up_health();

@@ -15,8 +15,8 @@ use super::{ContainerRecord, Core, Effect};
 use crate::applications::ApplicationState;
 use crate::launch_context::LaunchContext;
 use crate::recovery::{
-    AclRecord, ApplicationRecord, ApplicationStage, Ending, ServiceDataRecord, Stage, StartRecord,
-    StateRecord,
+    AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, Ending, ServiceDataRecord, Stage,
+    StartRecord, StateRecord,
 };
 
 /// Order to store or forget a record.
@@ -32,6 +32,8 @@ pub enum StoreOrder {
     ForgetUses(Vec<ContainerId>),
     /// The state of an application has changed; `None`: it is forgotten.
     Application(ApplicationId, Option<Box<ApplicationRecord>>),
+    /// The node is drained; `None`: it is in service.
+    Drain(Option<Box<DrainRecord>>),
 }
 
 /// Content of a container's record, and facts that only a record needs.

@@ -19,7 +19,9 @@ use super::{ContainerRecord, Core, Followups};
 use crate::applications::ApplicationState;
 use crate::context_budget::{ContextRefused, HeldContext};
 use crate::launch_context::{LaunchContext, ServiceData};
-use crate::recovery::{AclRecord, ApplicationRecord, ApplicationStage, Recovered, Stage};
+use crate::recovery::{
+    AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, Recovered, Stage,
+};
 
 /// State that an agent begins with.
 #[derive(Debug, Default)]
@@ -36,6 +38,8 @@ pub struct RestoredState {
     /// Containers whose processes belong to nobody and are being killed, with their sizes.
     /// [`container_runtime::launch::LaunchEvent::StrangersGone`] follows for each.
     pub strangers: Vec<(ContainerId, Resource)>,
+    /// Drain of the node; `None`: it is in service.
+    pub drain: Option<DrainRecord>,
 }
 
 /// Order to take over a container's process.
@@ -60,6 +64,7 @@ impl Core {
             used_tokens,
             arrivals,
             strangers,
+            drain,
         } = state;
         self.arrivals = arrivals;
         for (id, size) in strangers {
@@ -89,6 +94,9 @@ impl Core {
             self.applications.iter().map(|(id, _)| *id).collect();
         for id in applications {
             self.finish_application_if_ready(&id, now);
+        }
+        if let Some(record) = drain {
+            self.restore_drain(record, now);
         }
     }
 

@@ -56,6 +56,26 @@ pub struct StartRecord {
     pub accepted_at: i64,
 }
 
+/// Drain that an operator has ordered.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct DrainRecord {
+    /// Name of the mode.
+    #[prost(string, tag = "1")]
+    pub mode: String,
+    /// Milliseconds that the mode's containers have to end by themselves.
+    #[prost(uint64, tag = "2")]
+    pub within_ms: u64,
+    /// Reason that the operator gave.
+    #[prost(string, tag = "3")]
+    pub reason: String,
+    /// Name of the operator.
+    #[prost(string, tag = "4")]
+    pub by: String,
+    /// Time of the order, milliseconds of the wall clock.
+    #[prost(int64, tag = "5")]
+    pub since: i64,
+}
+
 /// How far a container has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]

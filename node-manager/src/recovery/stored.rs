@@ -17,7 +17,8 @@ use records::{ApplicationAttemptId, ApplicationId, ContainerId, EpochMillis};
 use state_store::{Commits, Contents, KeySpace, StateStore};
 
 use super::record::{
-    ApplicationRecord, KeyRecord, KeysRecord, RecordError, StartRecord, StateRecord, decode, encode,
+    ApplicationRecord, DrainRecord, KeyRecord, KeysRecord, RecordError, StartRecord, StateRecord,
+    decode, encode,
 };
 use crate::core::StoreOrder;
 
@@ -27,6 +28,9 @@ const TOKENS: &str = "tokens";
 const KEYS: &str = "keys";
 const ATTEMPT: &str = "attempt/";
 const USED: &str = "used/";
+
+/// Key of the node's drain, among the applications'. No application has this id.
+const DRAIN: &str = "drain";
 
 /// Key spaces of the node, in the order of [`FoundState::from_contents`].
 pub const SPACES: [&str; 3] = [CONTAINERS, APPLICATIONS, TOKENS];
@@ -53,6 +57,8 @@ pub struct FoundState {
     pub attempts: BTreeMap<ApplicationAttemptId, KeyRecord>,
     /// Containers whose tokens have been used, and until when they could be used again.
     pub used: BTreeMap<ContainerId, EpochMillis>,
+    /// Drain of the node; absent: it was in service.
+    pub drain: Option<DrainRecord>,
 }
 
 impl FoundState {
@@ -89,7 +95,9 @@ impl FoundState {
                 .insert(id, StoredContainer { start, state });
         }
         for (key, value) in applications {
-            if let Ok(id) = key.parse() {
+            if key == DRAIN {
+                read(&key, &value, |record| found.drain.replace(record));
+            } else if let Ok(id) = key.parse() {
                 read(&key, &value, |record| found.applications.insert(id, record));
             }
         }
@@ -196,6 +204,13 @@ pub fn writes_of(order: &StoreOrder) -> Vec<RecordWrite> {
         }
         StoreOrder::Application(id, record) => {
             let (space, key) = (APPLICATIONS, id.to_string());
+            vec![match record {
+                Some(record) => RecordWrite::put(space, key, &**record),
+                None => RecordWrite::Remove { space, key },
+            }]
+        }
+        StoreOrder::Drain(record) => {
+            let (space, key) = (APPLICATIONS, DRAIN.to_owned());
             vec![match record {
                 Some(record) => RecordWrite::put(space, key, &**record),
                 None => RecordWrite::Remove { space, key },
@@ -381,11 +396,35 @@ mod tests {
             keys: None,
             attempts: [(ids::attempt(1), key)].into(),
             used: [(ids::container(3), EpochMillis(9))].into(),
+            drain: None,
         };
         assert_eq!(found, expected);
         StateWriter::new(&store).clear();
         drop(store);
         let mut store = StateStore::open(&path).unwrap();
         assert_eq!(FoundState::take_from(&mut store), FoundState::default());
+    }
+
+    #[test]
+    fn a_drain_is_found_until_it_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.redb");
+        let drain = DrainRecord {
+            mode: "quick".to_owned(),
+            ..DrainRecord::default()
+        };
+        for drain in [Some(drain), None] {
+            let store = StateStore::open(&path).unwrap();
+            let order = StoreOrder::Drain(drain.clone().map(Box::new));
+            StateWriter::new(&store).write(&order);
+            drop(store);
+            let mut store = StateStore::open(&path).unwrap();
+            let found = FoundState::take_from(&mut store);
+            let expected = FoundState {
+                drain,
+                ..FoundState::default()
+            };
+            assert_eq!(found, expected);
+        }
     }
 }

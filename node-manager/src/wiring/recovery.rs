@@ -166,6 +166,7 @@ impl Recovery {
             used_tokens: found.used.into_iter().collect(),
             arrivals: decided.arrivals,
             strangers,
+            drain: found.drain,
         }
     }
 }

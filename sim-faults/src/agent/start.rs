@@ -79,6 +79,7 @@ impl Agent {
             used_tokens: found.used.into_iter().collect(),
             arrivals: decided.arrivals,
             strangers: strangers.into_iter().collect(),
+            drain: found.drain,
         };
         let now = agent.now(context);
         agent.core.restore(state, now);

@@ -1,6 +1,7 @@
 //! The commands of operators on `nm-agent rm` and agents: what they print, and their exit statuses.
 
 mod reload;
+mod restart;
 
 use std::fs::File;
 use std::io::Write as _;

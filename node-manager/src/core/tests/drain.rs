@@ -5,7 +5,8 @@ use node_admin::message::DrainMode;
 use records::ExecutionType;
 
 use super::*;
-use crate::core::{DrainOrder, HealthEvent};
+use crate::core::{DrainOrder, Effect, HealthEvent, RestoredState, StoreOrder};
+use crate::recovery::DrainRecord;
 
 fn order(mode: DrainMode, within_ms: u64) -> DrainOrder {
     DrainOrder {
@@ -88,4 +89,66 @@ fn a_later_order_replaces_an_earlier_one_and_its_time() {
     core.tick(at(100_000));
     assert!(core.heartbeat_report(at(100_000)).health.healthy);
     assert_eq!(core.drain_state().unwrap().ends_at_ms, None);
+}
+
+/// Returns the drain that the core has stored last.
+fn stored(core: &mut Core) -> Option<DrainRecord> {
+    let stored = |effect| {
+        if let Effect::Store(StoreOrder::Drain(record)) = effect {
+            Some(record)
+        } else {
+            None
+        }
+    };
+    let last = core.take_effects().into_iter().filter_map(stored).last();
+    last.expect("the drain is stored").map(|record| *record)
+}
+
+#[test]
+fn the_next_agent_is_drained_too_and_the_containers_time_goes_on() {
+    let mut before = core();
+    before.config.remembers = true;
+    before.drain(order(DrainMode::Quick, 1_000), at(5));
+    let drain = stored(&mut before);
+    let before = before.drain_state();
+
+    let mut next = core_with(&Arc::default());
+    next.config.remembers = true;
+    let state = RestoredState {
+        drain: drain.clone(),
+        ..RestoredState::default()
+    };
+    next.restore(state, at(505));
+    assert_eq!(stored(&mut next), drain);
+    let restored = next.drain_state().unwrap();
+    assert_eq!(
+        (restored.since_ms, restored.ends_at_ms, restored.is_ending),
+        (5, Some(1_005), false)
+    );
+    assert_eq!(before.map(|state| state.reason), Some(restored.reason));
+    assert_eq!(next.next_deadline(), Some(MonoMillis(1_005)));
+    assert!(next.cancel_drain("bob", at(600)));
+    assert_eq!(stored(&mut next), None);
+}
+
+#[test]
+fn a_time_that_is_over_when_the_next_agent_starts_is_over() {
+    let mut before = core();
+    before.config.remembers = true;
+    before.drain(order(DrainMode::Fast, 1_000), at(5));
+    let drain = stored(&mut before);
+    let mut next = core_with(&Arc::default());
+    let state = RestoredState {
+        drain,
+        ..RestoredState::default()
+    };
+    next.restore(state, at(2_000));
+    assert!(next.drain_state().unwrap().is_ending);
+    let of_later = DrainRecord {
+        mode: "sideways".to_owned(),
+        ..DrainRecord::default()
+    };
+    next.cancel_drain("bob", at(2_001));
+    next.restore_drain(of_later, at(2_002));
+    assert_eq!(next.drain_state(), None);
 }

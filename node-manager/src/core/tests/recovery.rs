@@ -9,7 +9,7 @@ use sched::ContainerState;
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ExecutionTypeProto};
 
 use super::*;
-use crate::recovery::{ApplicationRecord, StartRecord, StoredContainer, decide};
+use crate::recovery::{ApplicationRecord, DrainRecord, StartRecord, StoredContainer, decide};
 
 /// Records as the store would have them.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,7 @@ struct Disk {
     containers: BTreeMap<ContainerId, StoredContainer>,
     applications: BTreeMap<ApplicationId, ApplicationRecord>,
     used: BTreeMap<ContainerId, EpochMillis>,
+    drain: Option<DrainRecord>,
 }
 
 impl Disk {
@@ -41,6 +42,7 @@ impl Disk {
             StoreOrder::Application(id, None) => {
                 self.applications.remove(&id);
             }
+            StoreOrder::Drain(record) => self.drain = record.map(|record| *record),
         }
     }
 }
@@ -197,6 +199,7 @@ impl CrashingNode {
             used_tokens: self.disk.used.clone().into_iter().collect(),
             arrivals: decided.arrivals,
             strangers: Vec::new(),
+            drain: self.disk.drain.clone(),
         };
         self.node.core.restore(state, self.node.now);
         self.settle();

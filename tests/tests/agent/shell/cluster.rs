@@ -120,6 +120,15 @@ impl Cluster {
         self.nodes.push(Node { process, web, site });
     }
 
+    /// Ends a node with SIGKILL, and starts it again with the same files.
+    #[track_caller]
+    pub(crate) fn crash_node(&mut self, node: usize) {
+        self.nodes[node].process.kill();
+        let mut command = self.command("run", &self.node_conf(node));
+        let process = Process::start(&format!("node{node}"), &mut command, self.folder());
+        self.nodes[node].process = process;
+    }
+
     /// Changes the `yarn-site.xml` of a node that runs.
     pub(crate) fn change_site(&mut self, node: usize, change: impl FnOnce(&mut Properties)) {
         change(&mut self.nodes[node].site);
