@@ -27,7 +27,7 @@ pub(crate) const SLOT_MB: u32 = 512;
 
 const MASTER_MB: u32 = 128;
 
-/// A ResourceManager and its nodes. Fields are dropped in this order.
+/// A ResourceManager and its nodes. Dropping it leaves no process.
 pub(crate) struct Cluster {
     nodes: Vec<Node>,
     rm: Option<Process>,
@@ -41,6 +41,15 @@ struct Node {
     process: Process,
     web: u16,
     site: Properties,
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.nodes.clear();
+        self.rm = None;
+        // Containers outlive a node that is killed.
+        proc::kill_mentioning(self.folder.path());
+    }
 }
 
 impl Cluster {
