@@ -10,6 +10,7 @@
 //! | [`mini_rm`] | `nm-agent rm` with simulated nodes and masters |
 //! | [`operate`] | the commands of operators: `nm-agent status` and its like |
 //! | [`quickstart`] | `nm-agent quickstart` |
+//! | [`restart`] | the agent killed beside many containers, and how soon it serves again |
 //! | [`shell`] | `nm-agent shell` |
 //! | [`users`] | containers that run as their users |
 //!
@@ -23,6 +24,7 @@ mod many_masters;
 mod mini_rm;
 mod operate;
 mod quickstart;
+mod restart;
 mod shell;
 mod users;
 
