@@ -35,8 +35,13 @@ fn every_panel_of_the_dashboard_is_drawn() {
     require!(chromium);
     let node = Node::start();
     let server = Prometheus::start(&[node.web_port()], &dashboards().join("alerts.yml"));
-    let_things_happen(&node.cluster);
     let begin = Instant::now();
+    // What has happened before the first scrape has no rate.
+    wait::until("a scrape of the agent", SCRAPE_DEADLINE, || {
+        let up = server.query("up == 1")?;
+        wait::check(up.len() == 1, up.len().to_string()).map(drop)
+    });
+    let_things_happen(&node.cluster);
     if folder().is_some() {
         keep_busy(&node, begin);
     }
