@@ -117,6 +117,19 @@ fn shell_has_containers_promoted_that_wait(rm: &RmKind) {
         let promised = SLOT_MB / 2 + 2 * SLOT_MB;
         wait::check(node["usedMemoryMB"] == promised, node.to_string())
     });
+    // The ResourceManager promises before the master hears of it, which then tells the node.
+    wait::until(
+        "the master and two promoted on the node",
+        STATE_DEADLINE,
+        || {
+            let containers = cluster.node.containers()?;
+            let types = containers
+                .iter()
+                .map(|container| &container["executionType"]);
+            let guaranteed = types.filter(|kind| *kind == "GUARANTEED").count();
+            wait::check(guaranteed == 3, format!("{containers:?}"))
+        },
+    );
     gate.open();
     let counts = succeeds(&cluster, &mut shell);
     assert!(counts.promoted >= 2, "{counts:?}");
