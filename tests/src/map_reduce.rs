@@ -16,6 +16,9 @@ const EXAMPLES: &str = "org.apache.hadoop.examples.ExampleDriver";
 /// busy building.
 pub const JOB_DEADLINE: Duration = Duration::from_secs(300);
 
+/// Result of the example `pi` with 10 maps of 100 samples each, as its client prints it.
+pub const PI_10_100: &str = "Estimated value of Pi is 3.14800000000000000000";
+
 /// Adds to the properties of nodes the service that reducers fetch map outputs from, on a port that
 /// the system chooses.
 #[must_use]

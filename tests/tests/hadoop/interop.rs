@@ -45,6 +45,7 @@ mod labels;
 mod links;
 mod logs;
 mod map_reduce;
+mod processes;
 mod proxied;
 mod recovery;
 mod registration;

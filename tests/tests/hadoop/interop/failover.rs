@@ -1,7 +1,6 @@
 //! The active of two ResourceManagers is killed while containers run, and the other takes over.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
 
 use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, SLOT_MB, STATE_DEADLINE};
 use tests::conf::{Options, StateStore};
@@ -9,9 +8,10 @@ use tests::distributed_shell::ContainerType;
 use tests::lab::Lab;
 use tests::node::Node;
 use tests::rm::{ResourceManager, RmKind};
-use tests::{map_reduce, proc, require, rm_pair, wait};
+use tests::{map_reduce, require, rm_pair, wait};
 
-use crate::interop::{is_of_application, node_kind, shell};
+use crate::interop::processes::{leaders, note_start, started_once, wait_empty};
+use crate::interop::{node_kind, shell};
 
 /// Tasks of the job whose containers are opportunistic.
 const TASKS: u32 = 40;
@@ -68,7 +68,7 @@ fn containers_that_run_and_wait_live_through_a_failover() {
     let gate = cluster.gate("gate");
     let begun = cluster.lab.folder().join("begun");
     // A container that is started twice writes two lines.
-    let note = format!("echo $CONTAINER_ID >> '{}'", begun.display());
+    let note = note_start(&begun);
     let command = format!("({PRINT_BEGIN}; {note}; {})", gate.wait_command());
     let mut guaranteed = cluster.submit("guaranteed", &command, 2, ContainerType::Guaranteed);
     cluster.wait_begun(&guaranteed.application_id(), 2);
@@ -95,9 +95,7 @@ fn containers_that_run_and_wait_live_through_a_failover() {
         cluster.node.logs(id).assert_succeeded(count);
         assert_eq!(cluster.rm.attempts(id).unwrap().len(), 1);
     }
-    let starts = starts(&begun);
-    assert_eq!(starts.len(), 5, "{starts:?}");
-    assert!(starts.values().all(|count| *count == 1), "{starts:?}");
+    assert_eq!(started_once(&begun), 5);
     wait_empty(cluster);
 }
 
@@ -128,13 +126,14 @@ fn jobs_behind_the_proxy_succeed_over_a_failover_there_and_back() {
     lab.set_mapred("mapreduce.map.speculative", false);
     let begun = lab.folder().join("begun");
     let mut pi = map_reduce::start(lab, "pi", ["pi", "10", "100"]);
-    let command = format!("echo $CONTAINER_ID >> '{}'; sleep 1", begun.display());
+    let command = format!("{}; sleep 1", note_start(&begun));
     let arguments = ["-n", &TASKS.to_string(), "--type", "opportunistic"];
     let mut shell = shell::start(&pair.cluster, "shell", &arguments, &command);
     let id = pi.application_id();
     for enough in BEGUN {
         wait::until(format!("{enough} containers"), STATE_DEADLINE, || {
-            let count = lines(&begun).len();
+            let begun = fs::read_to_string(&begun).unwrap_or_default();
+            let count = begun.lines().count();
             wait::check(count >= enough, count)
         });
         pair.fail_over();
@@ -145,16 +144,12 @@ fn jobs_behind_the_proxy_succeed_over_a_failover_there_and_back() {
     assert_eq!((counts.succeeded, counts.lost), (TASKS, 0), "{counts:?}");
     // Those that made room for maps began before, or did not.
     let all = usize::try_from(TASKS + counts.evicted).unwrap();
-    let starts = starts(&begun);
-    assert!(
-        (all / 2..=all).contains(&starts.len()),
-        "{counts:?}: {starts:?}"
-    );
-    assert!(starts.values().all(|count| *count == 1), "{starts:?}");
+    let started = started_once(&begun);
+    assert!((all / 2..=all).contains(&started), "{counts:?}: {started}");
     let outcome = pi.outcome(map_reduce::JOB_DEADLINE);
     assert!(outcome.succeeded, "{}", outcome.log);
     for line in [
-        "Estimated value of Pi is 3.14800000000000000000",
+        map_reduce::PI_10_100,
         "Shuffled Maps =10",
         "Launched map tasks=10\n",
     ] {
@@ -162,41 +157,4 @@ fn jobs_behind_the_proxy_succeed_over_a_failover_there_and_back() {
     }
     assert_eq!(cluster.rm.attempts(&id).unwrap().len(), 1);
     wait_empty(cluster);
-}
-
-fn lines(file: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
-}
-
-/// Returns how often each container has written its id into the file.
-fn starts(begun: &Path) -> BTreeMap<String, u32> {
-    let mut starts = BTreeMap::new();
-    for container in lines(begun) {
-        *starts.entry(container).or_default() += 1;
-    }
-    starts
-}
-
-fn wait_empty(cluster: &Cluster) {
-    wait::until("the end of all containers", STATE_DEADLINE, || {
-        let left = proc::containers(cluster.lab.folder());
-        wait::check(left.is_empty(), format!("{left:?}"))
-    });
-}
-
-/// Returns the process ids of an application's session leaders in ascending order: one per
-/// container and as long-lived.
-fn leaders(cluster: &Cluster, application_id: &str) -> Vec<i32> {
-    let containers = proc::containers(cluster.lab.folder()).into_iter();
-    let mut pids: Vec<i32> = containers
-        .filter(|process| {
-            let id = process.container_id.as_ref();
-            id.is_some_and(|id| is_of_application(id, application_id))
-        })
-        .map(|process| process.pid)
-        .filter(|pid| proc::stat(*pid).is_some_and(|stat| stat.session == *pid))
-        .collect();
-    pids.sort_unstable();
-    pids
 }

@@ -1,7 +1,6 @@
 //! The node is killed again and again, at random moments, while jobs of all kinds run.
 //! `NM_AGENT_KILLS` is the number of kills.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use tests::rm::RmKind;
 use tests::{map_reduce, proc, require, wait};
 
 use crate::AGENT;
+use crate::interop::processes::{note_start, started_once};
 use crate::interop::{node_kind, start_cluster};
 
 /// Containers that the node holds: fewer than the jobs want.
@@ -92,7 +92,7 @@ struct Wave {
 impl Wave {
     fn start(cluster: &Cluster, number: u32, begun: &Path) -> Self {
         // A container that is started twice writes two lines.
-        let note = format!("echo $CONTAINER_ID >> '{}'; sleep 2", begun.display());
+        let note = format!("{}; sleep 2", note_start(begun));
         let mut mixed = NativeShell::start(
             &cluster.lab,
             Path::new(AGENT),
@@ -146,8 +146,8 @@ impl Wave {
         assert_eq!(status, Some(0), "{log}");
         let outcome = self.pi.outcome(map_reduce::JOB_DEADLINE);
         assert!(outcome.succeeded, "{}", outcome.log);
-        let estimate = "Estimated value of Pi is 3.14800000000000000000";
-        assert!(outcome.log.contains(estimate), "{}", outcome.log);
+        let log = &outcome.log;
+        assert!(log.contains(map_reduce::PI_10_100), "{log}");
         for id in &self.ids {
             assert_eq!(cluster.rm.attempts(id).unwrap().len(), 1, "{id}");
         }
@@ -166,17 +166,6 @@ impl Wave {
 fn gave_up(log: &str) -> bool {
     log.contains("handleSaslConnectionFailure")
         && (log.contains("Connection reset") || log.contains("EOFException"))
-}
-
-/// Returns how many containers have begun; asserts that each did once.
-fn started_once(begun: &Path) -> usize {
-    let begun = fs::read_to_string(begun).unwrap();
-    let mut starts: BTreeMap<&str, u32> = BTreeMap::new();
-    for container in begun.lines() {
-        *starts.entry(container).or_default() += 1;
-    }
-    assert!(starts.values().all(|count| *count == 1), "{starts:?}");
-    starts.len()
 }
 
 /// Asserts that opportunistic containers that waited for their start began in the order of their

@@ -173,8 +173,11 @@ fn the_maps_of_pi_are_opportunistic_through_the_proxy_under_our_rm() {
     let mut pi = map_reduce::start(&cluster.lab, "proxied-pi", ["pi", share, "10", "100"]);
     let outcome = pi.outcome(map_reduce::JOB_DEADLINE);
     assert!(outcome.succeeded, "{}", outcome.log);
-    let estimate = "Estimated value of Pi is 3.14800000000000000000";
-    assert!(outcome.log.contains(estimate), "{}", outcome.log);
+    assert!(
+        outcome.log.contains(map_reduce::PI_10_100),
+        "{}",
+        outcome.log
+    );
     // A map whose result the ApplicationMaster has may end by itself or with the application.
     let ended = |outcome: &str| {
         let name = "nm_agent_container_completions_total";

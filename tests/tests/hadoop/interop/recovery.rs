@@ -1,14 +1,13 @@
 //! The node is killed and started again while containers run and wait.
 
-use std::collections::BTreeMap;
-
 use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
 use tests::rm::RmKind;
 use tests::{proc, require, wait};
 
-use crate::interop::{is_of_application, node_kind, start_cluster};
+use crate::interop::processes::{leaders, note_start, started_once, wait_empty};
+use crate::interop::{node_kind, start_cluster};
 
 /// Both ApplicationMasters, two guaranteed containers and one opportunistic one.
 const SLOTS: u32 = 5;
@@ -21,7 +20,7 @@ fn containers_that_run_and_wait_live_through_a_killed_node() {
     let (gate, ends_meanwhile) = (cluster.gate("gate"), cluster.gate("meanwhile"));
     let begun = cluster.lab.folder().join("begun");
     // A container that is started twice writes two lines.
-    let note = format!("echo $CONTAINER_ID >> '{}'", begun.display());
+    let note = note_start(&begun);
     let guaranteed = format!("({PRINT_BEGIN}; {note}; {})", gate.wait_command());
     let opportunistic = format!("({PRINT_BEGIN}; {note}; {})", ends_meanwhile.wait_command());
     let mut first = cluster.submit("guaranteed", &guaranteed, 2, ContainerType::Guaranteed);
@@ -58,17 +57,8 @@ fn containers_that_run_and_wait_live_through_a_killed_node() {
     gate.open();
     first.assert_succeeds(JOB_DEADLINE);
     cluster.node.logs(&ids[0]).assert_succeeded(2);
-    let begun = std::fs::read_to_string(begun).unwrap();
-    let mut starts: BTreeMap<&str, u32> = BTreeMap::new();
-    for container in begun.lines() {
-        *starts.entry(container).or_default() += 1;
-    }
-    assert_eq!(starts.len(), 5, "{starts:?}");
-    assert!(starts.values().all(|count| *count == 1), "{starts:?}");
-    wait::until("the end of all containers", STATE_DEADLINE, || {
-        let left = proc::containers(cluster.lab.folder());
-        wait::check(left.is_empty(), format!("{left:?}"))
-    });
+    assert_eq!(started_once(&begun), 5);
+    wait_empty(&cluster);
 }
 
 #[test]
@@ -109,18 +99,4 @@ fn wait_queued(cluster: &Cluster, queued: u32) {
         let node = cluster.node.at_rm(&cluster.rm)?;
         wait::check(node["numQueuedContainers"] == queued, node.to_string())
     });
-}
-
-/// Returns the process ids of an application's session leaders, the ApplicationMaster's first.
-fn leaders(cluster: &Cluster, application_id: &str) -> Vec<i32> {
-    let mut leaders: Vec<(String, i32)> = proc::containers(cluster.lab.folder())
-        .into_iter()
-        .filter_map(|process| Some((process.container_id?, process.pid)))
-        .filter(|(id, pid)| {
-            is_of_application(id, application_id)
-                && proc::stat(*pid).is_some_and(|stat| stat.session == *pid)
-        })
-        .collect();
-    leaders.sort();
-    leaders.into_iter().map(|(_, pid)| pid).collect()
 }

@@ -1,12 +1,13 @@
 //! The ResourceManager is killed and restarted while containers run.
 
-use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
+use tests::cluster::{JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::{Options, StateStore};
 use tests::distributed_shell::ContainerType;
+use tests::require;
 use tests::rm::RmKind;
-use tests::{proc, require};
 
-use crate::interop::{is_of_application, start_cluster};
+use crate::interop::processes::leaders;
+use crate::interop::start_cluster;
 
 #[test]
 fn containers_of_both_types_live_through_a_restart_of_the_rm() {
@@ -47,20 +48,4 @@ fn containers_of_both_types_live_through_a_restart_of_the_rm() {
         shell.assert_succeeds(JOB_DEADLINE);
         cluster.node.logs(id).assert_succeeded(3);
     }
-}
-
-/// Returns the process ids of an application's session leaders in ascending order: one per
-/// container and as long-lived. Children of the waiting loop come and go.
-fn leaders(cluster: &Cluster, application_id: &str) -> Vec<i32> {
-    let containers = proc::containers(cluster.lab.folder()).into_iter();
-    let mut pids: Vec<i32> = containers
-        .filter(|process| {
-            let id = process.container_id.as_ref();
-            id.is_some_and(|id| is_of_application(id, application_id))
-        })
-        .map(|process| process.pid)
-        .filter(|pid| proc::stat(*pid).is_some_and(|stat| stat.session == *pid))
-        .collect();
-    pids.sort_unstable();
-    pids
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tests::map_reduce::JOB_DEADLINE;
+use tests::map_reduce::{JOB_DEADLINE, PI_10_100};
 
 use super::cluster::Cluster;
 
@@ -41,8 +41,7 @@ pub(super) fn run(cluster: &Cluster) -> Ended {
     let mut teravalidate = cluster.example(["teravalidate", "/sorted", "/report"]);
     let outcome = pi.outcome(JOB_DEADLINE);
     assert!(outcome.succeeded, "{}", outcome.log);
-    let estimate = "Estimated value of Pi is 3.14800000000000000000";
-    assert!(outcome.log.contains(estimate), "{}", outcome.log);
+    assert!(outcome.log.contains(PI_10_100), "{}", outcome.log);
     assert_maps_were_opportunistic(cluster);
     teravalidate.assert_succeeds(JOB_DEADLINE);
     assert_sorted(cluster, &generated.log);
