@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::requirements::search_path;
+
 /// Options of every Java process: what Java 17 needs to run Hadoop.
 const OPTIONS: [&str; 3] = [
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
@@ -70,12 +72,6 @@ fn find_home() -> Result<PathBuf, String> {
             output.status
         ))
     }
-}
-
-fn search_path(program: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
 }
 
 /// Returns the Java home that the links of `/usr/bin/java` lead to: `HOME/bin/java`.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tests::prometheus::PROMETHEUS;
+use tests::requirements::search_path;
 use tests::{guest, require};
 
 const DEADLINE_S: u32 = 900;
@@ -39,13 +40,6 @@ fn package(folder: &Path, revision: &str) -> PathBuf {
     made
 }
 
-/// Returns the path of a program that is installed.
-fn program(name: &str) -> PathBuf {
-    let folders = std::env::var_os("PATH").unwrap();
-    let mut found = std::env::split_paths(&folders).map(|folder| folder.join(name));
-    found.find(|path| path.is_file()).unwrap()
-}
-
 #[test]
 fn the_package_is_installed_used_by_two_users_watched_upgraded_removed_and_purged() {
     if guest::is_here() {
@@ -57,7 +51,7 @@ fn the_package_is_installed_used_by_two_users_watched_upgraded_removed_and_purge
     let folder = tempfile::tempdir().unwrap();
     let [first, second] = ["1", "2"].map(|revision| package(folder.path(), revision));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest/package-life");
-    let prometheus = program(PROMETHEUS);
+    let prometheus = search_path(PROMETHEUS).unwrap();
     let files = [
         ("first.deb", first.as_path()),
         ("second.deb", second.as_path()),

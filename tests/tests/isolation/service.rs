@@ -131,17 +131,8 @@ impl Service {
 
     /// Returns the pid of the agent below front and keeper.
     fn agent() -> Pid {
-        let child = |pid: &str| {
-            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-            children
-                .unwrap()
-                .split_whitespace()
-                .next()
-                .unwrap()
-                .to_owned()
-        };
-        let agent = child(&child(&Self::shows("MainPID")));
-        Pid::from_raw(agent.parse().unwrap())
+        let front = Self::shows("MainPID").parse().unwrap();
+        Pid::from_raw(proc::agent_below(front).cast_signed())
     }
 }
 
