@@ -53,12 +53,8 @@ impl Root {
             }
         }
         if !is_usable {
-            let otherwise = match config.hierarchy {
-                Some(_) => Unusable::NotMounted,
-                None => Unusable::NotDelegated,
-            };
             let first_reason = missing.into_iter().next().map(|missing| missing.reason);
-            return Err(first_reason.unwrap_or(otherwise));
+            return Err(first_reason.unwrap_or_else(|| config.without_hierarchy()));
         }
         let is_there = |controller| found.contains(&controller);
         let absent = unreported(config.wanted, &missing, is_there);

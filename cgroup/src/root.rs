@@ -29,13 +29,23 @@ pub struct RootConfig<'a> {
     pub hierarchy: Option<&'a str>,
     /// Controllers that the caller would like to use.
     pub wanted: &'a [Controller],
-    /// Which cgroup counts as delegated.
+    /// Cgroup that counts as delegated.
     pub delegation: Delegation<'a>,
     /// Name, below a delegated cgroup that this process is in, of the leaf for the process: a
     /// cgroup that enables controllers for its children may hold no processes.
     pub own_leaf: &'a str,
     /// Name, below the delegated cgroup, of the cgroup that holds everything made here.
     pub delegated_root: &'a str,
+}
+
+impl RootConfig<'_> {
+    /// Returns the reason if nothing else says why no hierarchy can be used.
+    pub(crate) fn without_hierarchy(&self) -> Unusable {
+        match self.hierarchy {
+            Some(_) => Unusable::NotMounted,
+            None => Unusable::NotDelegated,
+        }
+    }
 }
 
 /// Controllers that are not usable, with the reason.
@@ -80,10 +90,6 @@ impl Root {
             }
         }
         let has_unified = !dirs.is_empty();
-        if config.hierarchy.is_none() && !has_unified {
-            let reason = missing.into_iter().next().map(|missing| missing.reason);
-            return Err(reason.unwrap_or(Unusable::NotDelegated));
-        }
         for legacy in &layout.legacy {
             let controllers = wanted_from_legacy(legacy, config.wanted, has_unified);
             let (Some(path), false) = (config.hierarchy, controllers.is_empty()) else {
@@ -99,7 +105,7 @@ impl Root {
         }
         let Some(first) = dirs.first() else {
             let first_reason = missing.into_iter().next().map(|missing| missing.reason);
-            return Err(first_reason.unwrap_or(Unusable::NotMounted));
+            return Err(first_reason.unwrap_or_else(|| config.without_hierarchy()));
         };
         let lock = lock(&first.dir)?;
         let mut root = Self {

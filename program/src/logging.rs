@@ -57,10 +57,7 @@ where
         .with_filter_reloading();
     let filter = builder.reload_handle();
     builder.init();
-    Filter(Arc::new(move |text| {
-        // Fails only once the log has ended, with the process.
-        let _ended = filter.reload(parsed(text));
-    }))
+    Filter::of(filter)
 }
 
 /// Starts the log as [`start`] does, with its lines sent to the journal: they have the fields that
@@ -71,10 +68,7 @@ pub fn start_in_journal(filter: &str, journal: Journal) -> Filter {
         .with(filter)
         .with(journal)
         .init();
-    Filter(Arc::new(move |text| {
-        // Fails only once the log has ended, with the process.
-        let _ended = handle.reload(parsed(text));
-    }))
+    Filter::of(handle)
 }
 
 /// Filter of the process's log, which may change.
@@ -82,6 +76,13 @@ pub fn start_in_journal(filter: &str, journal: Journal) -> Filter {
 pub struct Filter(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Filter {
+    fn of<S: 'static>(handle: reload::Handle<EnvFilter, S>) -> Self {
+        Self(Arc::new(move |text| {
+            // Fails only once the log has ended, with the process.
+            let _ended = handle.reload(parsed(text));
+        }))
+    }
+
     /// Replaces the filter. Directives that cannot be read are left out.
     pub fn set(&self, filter: &str) {
         (self.0)(filter);
