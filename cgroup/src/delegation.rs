@@ -15,7 +15,7 @@ use crate::root::{RootConfig, components};
 /// processes forked during the one before.
 const MOVE_ROUNDS_MAX: usize = 100;
 
-/// Which cgroup of the unified hierarchy was delegated.
+/// Cgroup of the unified hierarchy that was delegated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delegation<'a> {
     /// Another than this process's own: its path below the mount. It outlives this process, whose

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::config::{ChangedProperty, LOG_LEVEL, Reading, keys};
 use crate::context_budget::ContextLimits;
 
-/// What the agent needs in order to read its configuration again.
+/// Means to read the configuration again while the agent runs.
 #[derive(Clone, Debug, Default)]
 pub struct Reloading {
     /// Order to read again. Several that wait count as one.
@@ -59,7 +59,7 @@ pub struct CoreSettings {
     pub contexts: ContextLimits,
 }
 
-/// What becomes of a configuration that was read again.
+/// Changes of a configuration that was read again, by what becomes of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Changes that take effect now.

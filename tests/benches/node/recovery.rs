@@ -1,4 +1,4 @@
-//! What recovery costs a launch, and how long a node that was killed is away.
+//! Cost of recovery for a launch, and the time for which a node that was killed is away.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -70,7 +70,7 @@ pub(crate) fn cost(kind: &NodeKind, effort: &Effort) -> String {
     table(&rounds)
 }
 
-/// What is measured of one node in one turn.
+/// Figures of one node in one turn.
 struct Round {
     launch_ms: f64,
     serial: Lives,

@@ -36,7 +36,7 @@ use crate::AGENT;
 /// Containers unless `NM_AGENT_RESTART_CONTAINERS` names a number.
 const CONTAINERS: u64 = 50;
 
-/// One of so many containers waits.
+/// Number of containers of which one waits.
 const WAITING_SHARE: u64 = 5;
 
 /// Memory of each container, in MiB. The node has room for those that run.
@@ -173,7 +173,7 @@ fn processes(cluster: &ScriptedCluster, ids: &[ContainerId]) -> BTreeMap<String,
     found
 }
 
-/// What an agent that was started again knows, and since when.
+/// Knowledge of an agent that was started again, and since when it has it.
 struct TakenOver {
     /// Time from the start of the process to the answer with all statuses.
     answered: Duration,
