@@ -11,11 +11,13 @@
 //! ```
 //!
 //! Writes are group-committed: the thread takes everything that has accumulated and commits it as
-//! one transaction. So a burst of changes costs one write to the disk, and a slow disk delays no
-//! caller. A crash loses at most the changes since the last commit. A caller that cannot accept
-//! this stores its record ahead of the effect, or waits with [`Commits::when_settled`].
+//! one transaction. So a burst of changes costs one commit, and a slow disk delays no caller. A
+//! crash loses at most the changes since the last commit. A caller that cannot accept this stores
+//! its record ahead of the effect, or waits with [`Commits::when_settled`].
 //!
-//! The file has a version: one that a newer agent wrote is refused. A damaged one can be set aside.
+//! A commit survives the end of the process, however it ends, and not a failure of the machine: it
+//! does not wait for the disk. The file has a version: one that a newer agent wrote is refused. A
+//! damaged one can be set aside.
 
 mod pending;
 mod store;

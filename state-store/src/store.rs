@@ -16,6 +16,10 @@ use threads::ThreadOwner;
 
 use crate::pending::{Batch, NotStored, Pending, Space};
 
+use unsynced::Unsynced;
+
+mod unsynced;
+
 /// Cache of the database, in bytes: a node's records fit, and they are read only at the start.
 const CACHE_BYTES: usize = 1 << 20;
 
@@ -195,7 +199,7 @@ impl StateStore {
         }
     }
 
-    /// Waits until all changes so far are on the disk, or their transaction has failed.
+    /// Waits until all changes so far are committed, or their transaction has failed.
     pub fn flush(&self) {
         self.writer.pending.flush();
     }
@@ -212,7 +216,7 @@ impl StateStore {
 pub struct Commits(Arc<Pending>);
 
 impl Commits {
-    /// Calls `settled` once all changes so far are on the disk, or lost because their transaction
+    /// Calls `settled` once all changes so far are committed, or lost because their transaction
     /// failed: on the thread that writes, where it must not block, or at once if there are none.
     pub fn when_settled(&self, settled: impl FnOnce(Result<(), NotStored>) + Send + 'static) {
         self.0.when_settled(Box::new(settled));
@@ -322,15 +326,15 @@ fn read_all(database: &Database) -> Result<BTreeMap<String, Contents>, redb::Err
     Ok(found)
 }
 
-fn open_database(path: &Path) -> Result<Database, redb::Error> {
+fn open_database(path: &Path) -> Result<Unsynced, redb::Error> {
     let file = private_file(path)?;
     let mut builder = redb::Builder::new();
-    Ok(builder.set_cache_size(CACHE_BYTES).create_file(file)?)
+    Ok(Unsynced::open(builder.set_cache_size(CACHE_BYTES), file)?)
 }
 
 /// Writes a transaction at a time. redb does nothing more with a file once an operation on it has
 /// failed, so after a failure the file is opened anew.
-fn write_until_closed(pending: &Pending, database: Database, path: &Path) {
+fn write_until_closed(pending: &Pending, database: Unsynced, path: &Path) {
     let mut open = Some(database);
     while let Some(batch) = pending.take() {
         let database = open.take().map_or_else(|| open_database(path), Ok);

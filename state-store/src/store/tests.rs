@@ -1,6 +1,10 @@
 //! Tests of the store over real files.
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use test_support::mounts;
 
 use super::*;
@@ -90,7 +94,7 @@ fn a_store_in_use_is_refused() {
 }
 
 #[test]
-fn who_waits_is_told_once_the_changes_before_are_on_the_disk() {
+fn who_waits_is_told_once_the_changes_before_are_committed() {
     let folder = tempfile::tempdir().unwrap();
     let store = StateStore::open(&folder.path().join("state.redb")).unwrap();
     let (told, outcomes) = std::sync::mpsc::channel();
@@ -229,6 +233,89 @@ fn a_damaged_file_is_set_aside_and_others_are_not() {
         "{error}"
     );
     assert!(!folder.path().join("state.redb.damaged-20").exists());
+}
+
+/// Commits of a store, each with the bytes of the file after it.
+fn commits_of_a_store(path: &Path) -> Vec<(Contents, Vec<u8>)> {
+    let store = StateStore::open(path).unwrap();
+    let space = store.key_space("one");
+    let mut model = Contents::new();
+    let mut commits = Vec::new();
+    for value in 0..24_u8 {
+        // Several pages of records, some of which go again.
+        let record = vec![value; 1500];
+        space.put(&format!("key {}", value % 16), record.clone());
+        model.insert(format!("key {}", value % 16), record);
+        store.flush();
+        commits.push((model.clone(), std::fs::read(path).unwrap()));
+        if value % 5 == 4 {
+            space.clear("key 1");
+            model.retain(|key, _| !key.starts_with("key 1"));
+            store.flush();
+            commits.push((model.clone(), std::fs::read(path).unwrap()));
+        }
+    }
+    commits
+}
+
+/// Contents of a file, and `None` if it is found to be damaged.
+fn contents_if_whole(path: &Path) -> Option<Contents> {
+    match StateStore::open(path) {
+        Ok(mut store) => Some(store.take_found("one")),
+        Err(error) => {
+            assert!(error.is_damage(), "{error:?}");
+            None
+        }
+    }
+}
+
+/// Ranges of the blocks of two files that differ.
+fn differing_blocks(one: &[u8], other: &[u8]) -> Vec<Range<usize>> {
+    const BLOCK_BYTES: usize = 4096;
+    (0..one.len().min(other.len()) / BLOCK_BYTES)
+        .map(|block| block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES)
+        .filter(|block| one[block.clone()] != other[block.clone()])
+        .collect()
+}
+
+/// A machine that fails leaves some blocks of the file as earlier commits wrote them.
+#[test]
+fn what_a_failure_of_the_machine_leaves_is_a_commit_or_found_to_be_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let commits = commits_of_a_store(&folder.path().join("state.redb"));
+    // Before the first of them only the version was there.
+    let mut whole = vec![Contents::new()];
+    whole.extend(commits.iter().map(|(contents, _)| contents.clone()));
+    let torn = folder.path().join("torn.redb");
+    let (opened, damaged) = (Cell::new(0), Cell::new(0));
+    let last = any::<prop::sample::Index>();
+    let old_blocks = prop::collection::vec(any::<[prop::sample::Index; 2]>(), 0..4);
+    TestRunner::deterministic()
+        .run(&(last, old_blocks), |(last, old_blocks)| {
+            let last = last.index(commits.len());
+            let mut file = commits[last].1.clone();
+            for [commit, block] in old_blocks {
+                let old = &commits[commit.index(last + 1)].1;
+                let differing = differing_blocks(old, &file);
+                if !differing.is_empty() {
+                    let block = block.get(&differing).clone();
+                    file[block.clone()].copy_from_slice(&old[block]);
+                }
+            }
+            std::fs::write(&torn, file).unwrap();
+            let contents = contents_if_whole(&torn);
+            let counter = if contents.is_some() {
+                &opened
+            } else {
+                &damaged
+            };
+            counter.update(|count| count + 1);
+            prop_assert!(contents.is_none_or(|contents| whole.contains(&contents)));
+            Ok(())
+        })
+        .unwrap();
+    let counts = (opened.get(), damaged.get());
+    assert!(counts.0 > 20 && counts.1 > 20, "{counts:?}");
 }
 
 /// A change to the store and to the model of it.
