@@ -15,7 +15,8 @@ pub struct Uri {
     pub host: Option<String>,
     /// Port; absent when the scheme's own port or a logical name is meant.
     pub port: Option<u16>,
-    /// Absolute path inside the file system, not percent-encoded.
+    /// Absolute path inside the file system, not percent-encoded. One that was read has no empty
+    /// component.
     pub path: String,
 }
 
@@ -96,7 +97,8 @@ impl FromStr for Uri {
     type Err = ParseUriError;
 
     /// Reads `scheme://host:port/path`, of which only the path must be present. A URI without a
-    /// path, such as `hdfs://host`, means the root.
+    /// path, such as `hdfs://host`, means the root. Slashes that repeat one or end the path are
+    /// left out (Hadoop: `Path.normalizePath`).
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = |reason| ParseUriError {
             text: text.to_owned(),
@@ -110,16 +112,14 @@ impl FromStr for Uri {
             if !rest.starts_with('/') {
                 return Err(error("its path is not absolute"));
             }
-            let path = rest.to_owned();
             return Ok(Self {
                 scheme,
-                path,
+                path: normalized(rest),
                 ..Self::default()
             });
         };
         let end = rest.find('/').unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        let path = if path.is_empty() { "/" } else { path }.to_owned();
         // User information may hold a password and is of no use to `hdfs`.
         let authority = authority.rsplit_once('@').map_or(authority, |(_, end)| end);
         let (host, port) = match authority.rsplit_once(':') {
@@ -137,9 +137,18 @@ impl FromStr for Uri {
             scheme,
             host,
             port,
-            path,
+            path: normalized(path),
         })
     }
+}
+
+/// Returns the absolute path without empty components.
+fn normalized(path: &str) -> String {
+    let components = path.split('/').filter(|component| !component.is_empty());
+    let joined = components.flat_map(|component| ["/", component]);
+    Some(joined.collect::<String>())
+        .filter(|path| !path.is_empty())
+        .unwrap_or_else(|| "/".to_owned())
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -169,6 +178,9 @@ mod tests {
     fn other_forms_mean_the_same_file() {
         let printed = |text: &str| text.parse::<Uri>().unwrap().to_string();
         assert_eq!(printed("file:///a"), "file:/a");
+        assert_eq!(printed("file:////a//b/"), "file:/a/b");
+        assert_eq!(printed("////a"), "/a");
+        assert_eq!(printed("//"), "/");
         assert_eq!(printed("hdfs://nn"), "hdfs://nn/");
         assert_eq!(printed("hdfs://joe:secret@nn:1/a"), "hdfs://nn:1/a");
     }
