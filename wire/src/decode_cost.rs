@@ -8,16 +8,14 @@
 
 use prost::Name;
 
-use crate::raw_message::{FIELD_BYTES, RawMessageError, WireType, span};
-
-/// Deepest nesting that is followed; prost refuses more.
-const DEPTH_MAX: usize = 100;
+use crate::raw_message::{DEPTH_MAX, FIELD_BYTES, RawMessageError, WireType, span};
 
 /// Elements for which a list takes memory with its first one: the smallest capacity of a `Vec`.
 const FIRST_ELEMENTS: usize = 4;
 
-/// Elements for which a list takes memory with each later one, since a `Vec` doubles.
-const LATER_ELEMENTS: usize = 2;
+/// Elements for which a list takes memory with each later one: a `Vec` doubles, and has its old
+/// elements beside the new ones while it moves.
+const LATER_ELEMENTS: usize = 3;
 
 /// Bytes of a `String` or a `Vec`.
 const TEXT_BYTES: usize = size_of::<String>();
@@ -168,7 +166,7 @@ fn each_field(
     depth: usize,
     mut take: impl FnMut(FieldCost),
 ) -> Result<(), RawMessageError> {
-    if depth == DEPTH_MAX {
+    if depth > DEPTH_MAX {
         return Err(RawMessageError::Depth);
     }
     let mut rest = message;

@@ -10,8 +10,8 @@
 use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
 
-/// Limit on nested groups. Groups are deprecated, and none of Hadoop's messages has one.
-const GROUP_DEPTH_MAX: usize = 32;
+/// Deepest nesting of messages, or of groups, that is followed; prost refuses more.
+pub(crate) const DEPTH_MAX: usize = 100;
 
 /// Maximum size of a field's key and length together, in bytes.
 const FIELD_HEAD_BYTES_MAX: usize = 5 + 10;
@@ -149,7 +149,7 @@ pub(crate) fn span(bytes: &[u8], depth: usize) -> Result<Span, RawMessageError> 
 
 /// Returns the bytes after the end of the group of this number.
 fn skip_group(mut rest: &[u8], number: u32, depth: usize) -> Result<&[u8], RawMessageError> {
-    if depth == GROUP_DEPTH_MAX {
+    if depth == DEPTH_MAX {
         return Err(RawMessageError::Depth);
     }
     loop {
