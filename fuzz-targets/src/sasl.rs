@@ -16,9 +16,10 @@ use crate::{Memory, Target};
 pub(crate) const TARGET: Target = Target {
     name: "sasl",
     bytes_max: 8 * 1024,
+    // An empty message takes one byte and becomes an element of a list here.
     memory: Memory {
         base: 64 * 1024,
-        per_byte: 64,
+        per_byte: 512,
     },
     run,
     seeds,
