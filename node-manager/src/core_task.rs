@@ -19,7 +19,7 @@ use node_web::overview::{MASTERS_LISTED_MAX, Overview};
 use node_web::snapshot::NodeSnapshot;
 use node_web::source::{Changes, NodeSource, RoleHistories};
 use records::Now;
-use state_store::{Commits, NotStored};
+use state_store::{Commits, NotStored, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
@@ -102,7 +102,7 @@ impl Handle {
         self.commits.is_some()
     }
 
-    /// Waits until the records of all that has happened so far are on the disk, so that it may be
+    /// Waits until the records of all that has happened so far are committed, so that it may be
     /// told.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Handle {
             return Ok(());
         };
         let (tell, told) = oneshot::channel();
-        commits.when_settled(move |outcome| {
+        commits.when_settled(Urgency::Now, move |outcome| {
             // Who waited may have gone.
             let _gone = tell.send(outcome);
         });

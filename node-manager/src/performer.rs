@@ -20,6 +20,7 @@ use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
 use records::{ApplicationId, ContainerExitStatus, ContainerId};
 use sched::ContainerSpec;
+use state_store::Urgency;
 use tokio::sync::{Notify, Semaphore};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
@@ -314,14 +315,15 @@ impl Performer {
         let StoreOrder::State(id, record) = order else {
             return;
         };
-        // The process whose end the record tells may go once this is on the disk.
+        // The process whose end the record tells may go once this is committed.
         if let Some(ended) = record.ended() {
             let (id, launcher) = (*id, Arc::downgrade(&self.launcher));
-            records.commits().when_settled(move |_| {
+            let release = move |_| {
                 if let Some(launcher) = launcher.upgrade() {
                     launcher.release(id, ended.pid());
                 }
-            });
+            };
+            records.commits().when_settled(Urgency::Gathered, release);
         }
     }
 

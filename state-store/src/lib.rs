@@ -11,9 +11,10 @@
 //! ```
 //!
 //! Writes are group-committed: the thread takes everything that has accumulated and commits it as
-//! one transaction. So a burst of changes costs one commit, and a slow disk delays no caller. A
-//! crash loses at most the changes since the last commit. A caller that cannot accept this stores
-//! its record ahead of the effect, or waits with [`Commits::when_settled`].
+//! one transaction, 2 ms after the first of it or as soon as a caller waits. So a burst of changes
+//! costs one commit, and a slow disk delays no caller. A crash loses at most the changes since the
+//! last commit. A caller that cannot accept this stores its record ahead of the effect, or waits
+//! with [`Commits::when_settled`].
 //!
 //! A commit survives the end of the process, however it ends, and not a failure of the machine: it
 //! does not wait for the disk. The file has a version: one that a newer agent wrote is refused. A
@@ -22,5 +23,5 @@
 mod pending;
 mod store;
 
-pub use pending::NotStored;
+pub use pending::{NotStored, Urgency};
 pub use store::{Commits, Contents, KeySpace, Records, StateStore, StoreError};

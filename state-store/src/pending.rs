@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Time for which changes that nobody waits for are gathered, so that they share a transaction.
+const GATHER: Duration = Duration::from_millis(2);
 /// Time from a failed transaction to the next attempt to write its changes, if nothing new comes.
 const RETRY: Duration = Duration::from_secs(1);
 /// Maximum of changes, old and new, that are kept while the disk takes none.
@@ -102,8 +104,36 @@ struct Changes {
     groups_opened: u64,
     is_writing: bool,
     is_closed: bool,
-    /// Time at which a failed transaction is tried again; `None`: there are new changes, or none.
-    retry_at: Option<Instant>,
+    /// Time at which the batch is written, if nobody waits for it; `None`: it is empty.
+    due_at: Option<Instant>,
+    /// The batch holds only what a failed transaction did.
+    has_failed: bool,
+    /// Callers in [`Pending::flush`].
+    flushing: usize,
+    /// One of `waiters` cannot wait for more changes.
+    is_urgent: bool,
+}
+
+/// How soon changes are written for one who waits for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// At once.
+    Now,
+    /// With what else is gathered within a few milliseconds.
+    Gathered,
+}
+
+impl Changes {
+    /// Returns the time left until the batch is to be written; `None`: it is empty.
+    fn pause(&self) -> Option<Duration> {
+        let due_at = self.due_at?;
+        let is_wanted = self.is_closed || self.flushing > 0 || self.is_urgent;
+        Some(if is_wanted && !self.has_failed {
+            Duration::ZERO
+        } else {
+            due_at.saturating_duration_since(Instant::now())
+        })
+    }
 }
 
 /// Changes that wait, shared by the callers and the writer thread.
@@ -142,9 +172,13 @@ impl Pending {
         self.has_changed(&mut changes);
     }
 
+    /// Makes the batch due soon. Wakes the writer only if it would wait longer than that.
     fn has_changed(&self, changes: &mut Changes) {
-        changes.retry_at = None;
-        self.changed.notify_all();
+        if changes.due_at.is_none() || changes.has_failed {
+            changes.due_at = Some(Instant::now() + GATHER);
+            changes.has_failed = false;
+            self.changed.notify_all();
+        }
     }
 
     /// Removes all records of this prefix.
@@ -196,14 +230,17 @@ impl Pending {
     /// Waits until all changes so far are committed, or their transaction has failed.
     pub(crate) fn flush(&self) {
         let mut changes = self.lock();
-        while changes.is_writing || (!changes.batch.is_empty() && changes.retry_at.is_none()) {
+        changes.flushing += 1;
+        self.changed.notify_all();
+        while changes.is_writing || (changes.due_at.is_some() && !changes.has_failed) {
             changes = self.wait(changes);
         }
+        changes.flushing -= 1;
     }
 
     /// Calls `settled` once all changes so far are committed or lost: on the writer thread, or at
     /// once if there are none.
-    pub(crate) fn when_settled(&self, settled: Settled) {
+    pub(crate) fn when_settled(&self, urgency: Urgency, settled: Settled) {
         let waiter = Waiter {
             settled,
             has_failed: false,
@@ -211,7 +248,12 @@ impl Pending {
         let mut changes = self.lock();
         if !changes.batch.is_empty() {
             changes.waiters.push(waiter);
-            self.has_changed(&mut changes);
+            if urgency == Urgency::Now {
+                changes.is_urgent = true;
+                // Also what failed before is tried again at once.
+                changes.has_failed = false;
+                self.changed.notify_all();
+            }
         } else if changes.is_writing {
             changes.written_for.push(waiter);
         } else {
@@ -230,20 +272,20 @@ impl Pending {
     /// follows.
     pub(crate) fn take(&self) -> Option<Batch> {
         let mut changes = self.lock();
-        while changes.batch.is_empty() || changes.retry_at.is_some() {
-            if changes.is_closed {
+        loop {
+            let pause = changes.pause();
+            if changes.is_closed && (pause.is_none() || changes.has_failed) {
                 return None;
             }
-            let pause = changes
-                .retry_at
-                .map(|at| at.saturating_duration_since(Instant::now()));
             changes = match pause {
                 None => self.wait(changes),
                 Some(Duration::ZERO) => break,
                 Some(pause) => self.wait_at_most(changes, pause),
             };
         }
-        changes.retry_at = None;
+        changes.due_at = None;
+        changes.has_failed = false;
+        changes.is_urgent = false;
         changes.is_writing = true;
         changes.written_for = std::mem::take(&mut changes.waiters);
         Some(std::mem::take(&mut changes.batch))
@@ -260,7 +302,8 @@ impl Pending {
                 waiter.has_failed = true;
             }
             if changes.batch.is_empty() {
-                changes.retry_at = Some(Instant::now() + RETRY);
+                changes.has_failed = true;
+                changes.due_at = Some(Instant::now() + RETRY);
             }
             if changes.batch.len() + lost.len() <= KEPT_MAX {
                 changes.batch.precede(lost);

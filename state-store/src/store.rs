@@ -14,7 +14,7 @@ use redb::{
 use thiserror::Error;
 use threads::ThreadOwner;
 
-use crate::pending::{Batch, NotStored, Pending, Space};
+use crate::pending::{Batch, NotStored, Pending, Space, Urgency};
 
 use unsynced::Unsynced;
 
@@ -218,8 +218,12 @@ pub struct Commits(Arc<Pending>);
 impl Commits {
     /// Calls `settled` once all changes so far are committed, or lost because their transaction
     /// failed: on the thread that writes, where it must not block, or at once if there are none.
-    pub fn when_settled(&self, settled: impl FnOnce(Result<(), NotStored>) + Send + 'static) {
-        self.0.when_settled(Box::new(settled));
+    pub fn when_settled(
+        &self,
+        urgency: Urgency,
+        settled: impl FnOnce(Result<(), NotStored>) + Send + 'static,
+    ) {
+        self.0.when_settled(urgency, Box::new(settled));
     }
 }
 

@@ -101,7 +101,8 @@ fn who_waits_is_told_once_the_changes_before_are_committed() {
     for value in 0..10 {
         store.key_space("one").put("asks", vec![value]);
         let told = told.clone();
-        store.commits().when_settled(move |outcome| {
+        let urgency = [Urgency::Now, Urgency::Gathered][usize::from(value % 2)];
+        store.commits().when_settled(urgency, move |outcome| {
             told.send(outcome).unwrap();
         });
     }
@@ -115,9 +116,8 @@ fn a_failed_transaction_is_told_and_its_changes_are_written_with_the_next() {
     let (told, outcomes) = std::sync::mpsc::channel();
     let wait = |name: &'static str| {
         let told = told.clone();
-        pending.when_settled(Box::new(move |outcome| {
-            told.send((name, outcome)).unwrap();
-        }));
+        let settled = move |outcome| told.send((name, outcome)).unwrap();
+        pending.when_settled(Urgency::Now, Box::new(settled));
     };
     wait("nothing to wait for");
     pending.put("one", "a".to_owned(), Some(vec![1]));
@@ -166,7 +166,7 @@ fn a_failed_transaction_is_told_and_its_changes_are_written_with_the_next() {
 fn store_one(store: &StateStore, key: &str, value: Vec<u8>) -> Result<(), NotStored> {
     store.key_space("one").put(key, value);
     let (tell, told) = std::sync::mpsc::channel();
-    store.commits().when_settled(move |outcome| {
+    store.commits().when_settled(Urgency::Now, move |outcome| {
         tell.send(outcome).unwrap();
     });
     told.recv().unwrap()
