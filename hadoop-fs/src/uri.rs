@@ -145,10 +145,12 @@ impl FromStr for Uri {
 /// Returns the absolute path without empty components.
 fn normalized(path: &str) -> String {
     let components = path.split('/').filter(|component| !component.is_empty());
-    let joined = components.flat_map(|component| ["/", component]);
-    Some(joined.collect::<String>())
-        .filter(|path| !path.is_empty())
-        .unwrap_or_else(|| "/".to_owned())
+    let joined: String = components.flat_map(|component| ["/", component]).collect();
+    if joined.is_empty() {
+        "/".to_owned()
+    } else {
+        joined
+    }
 }
 
 fn is_scheme(text: &str) -> bool {
