@@ -65,6 +65,15 @@ type Settled = Box<dyn FnOnce(Result<(), NotStored>) + Send>;
 #[error("the node's state cannot be written")]
 pub struct NotStored;
 
+/// How soon changes are written for one who waits for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// At once.
+    Now,
+    /// With what else is gathered within a few milliseconds.
+    Gathered,
+}
+
 /// Caller that waits for the changes before.
 struct Waiter {
     settled: Settled,
@@ -108,26 +117,15 @@ struct Changes {
     due_at: Option<Instant>,
     /// The batch holds only what a failed transaction did.
     has_failed: bool,
-    /// Callers in [`Pending::flush`].
-    flushing: usize,
-    /// One of `waiters` cannot wait for more changes.
+    /// Whether one of `waiters` has the urgency [`Urgency::Now`].
     is_urgent: bool,
-}
-
-/// How soon changes are written for one who waits for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
-    /// At once.
-    Now,
-    /// With what else is gathered within a few milliseconds.
-    Gathered,
 }
 
 impl Changes {
     /// Returns the time left until the batch is to be written; `None`: it is empty.
     fn pause(&self) -> Option<Duration> {
         let due_at = self.due_at?;
-        let is_wanted = self.is_closed || self.flushing > 0 || self.is_urgent;
+        let is_wanted = self.is_closed || self.is_urgent;
         Some(if is_wanted && !self.has_failed {
             Duration::ZERO
         } else {
@@ -140,7 +138,7 @@ impl Changes {
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     changes: Mutex<Changes>,
-    /// Notified of new changes, of the end of a transaction, and of the close.
+    /// Notifies the writer thread of changes, of one who waits for them, and of the close.
     changed: Condvar,
 }
 
@@ -177,7 +175,7 @@ impl Pending {
         if changes.due_at.is_none() || changes.has_failed {
             changes.due_at = Some(Instant::now() + GATHER);
             changes.has_failed = false;
-            self.changed.notify_all();
+            self.changed.notify_one();
         }
     }
 
@@ -227,17 +225,6 @@ impl Pending {
         self.lock().groups.remove(&group);
     }
 
-    /// Waits until all changes so far are committed, or their transaction has failed.
-    pub(crate) fn flush(&self) {
-        let mut changes = self.lock();
-        changes.flushing += 1;
-        self.changed.notify_all();
-        while changes.is_writing || (changes.due_at.is_some() && !changes.has_failed) {
-            changes = self.wait(changes);
-        }
-        changes.flushing -= 1;
-    }
-
     /// Calls `settled` once all changes so far are committed or lost: on the writer thread, or at
     /// once if there are none.
     pub(crate) fn when_settled(&self, urgency: Urgency, settled: Settled) {
@@ -252,7 +239,7 @@ impl Pending {
                 changes.is_urgent = true;
                 // Also what failed before is tried again at once.
                 changes.has_failed = false;
-                self.changed.notify_all();
+                self.changed.notify_one();
             }
         } else if changes.is_writing {
             changes.written_for.push(waiter);
@@ -265,7 +252,7 @@ impl Pending {
     /// Makes [`take`](Self::take) return `None` once all changes are taken.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
-        self.changed.notify_all();
+        self.changed.notify_one();
     }
 
     /// Waits for changes and takes them; `None` after the close. [`written`](Self::written)
@@ -315,7 +302,6 @@ impl Pending {
             }
         }
         drop(changes);
-        self.changed.notify_all();
         for waiter in settled {
             waiter.settle();
         }

@@ -199,11 +199,6 @@ impl StateStore {
         }
     }
 
-    /// Waits until all changes so far are committed, or their transaction has failed.
-    pub fn flush(&self) {
-        self.writer.pending.flush();
-    }
-
     /// Returns a handle that waits for changes without keeping the store from its end.
     #[must_use]
     pub fn commits(&self) -> Commits {

@@ -13,6 +13,15 @@ fn contents(path: &Path, space: &str) -> Contents {
     StateStore::open(path).unwrap().take_found(space)
 }
 
+/// Waits for all changes so far; returns whether they are told to be committed.
+fn settled(store: &StateStore) -> Result<(), NotStored> {
+    let (tell, told) = std::sync::mpsc::channel();
+    store.commits().when_settled(Urgency::Now, move |outcome| {
+        tell.send(outcome).unwrap();
+    });
+    told.recv().unwrap()
+}
+
 fn records(items: &[(&str, u8)]) -> Contents {
     items
         .iter()
@@ -32,7 +41,7 @@ fn what_was_put_last_is_found_after_a_restart() {
         }
         space.put("keys", vec![7]);
         space.put("gone/limits", vec![8]);
-        store.flush();
+        settled(&store).unwrap();
         space.clear("gone/");
         store.key_space("two").put("asks", vec![1]);
     }
@@ -53,7 +62,7 @@ fn a_group_that_has_ended_writes_nothing_into_its_successor() {
         let space = store.key_space("one");
         let first = space.records("a/".to_owned());
         first.put("x", Some(vec![1]));
-        store.flush();
+        settled(&store).unwrap();
         first.end();
         first.put("x", Some(vec![2]));
         let second = space.records("a/".to_owned());
@@ -165,11 +174,7 @@ fn a_failed_transaction_is_told_and_its_changes_are_written_with_the_next() {
 /// Stores a record; returns whether that is told to have worked.
 fn store_one(store: &StateStore, key: &str, value: Vec<u8>) -> Result<(), NotStored> {
     store.key_space("one").put(key, value);
-    let (tell, told) = std::sync::mpsc::channel();
-    store.commits().when_settled(Urgency::Now, move |outcome| {
-        tell.send(outcome).unwrap();
-    });
-    told.recv().unwrap()
+    settled(store)
 }
 
 #[test]
@@ -246,12 +251,12 @@ fn commits_of_a_store(path: &Path) -> Vec<(Contents, Vec<u8>)> {
         let record = vec![value; 1500];
         space.put(&format!("key {}", value % 16), record.clone());
         model.insert(format!("key {}", value % 16), record);
-        store.flush();
+        settled(&store).unwrap();
         commits.push((model.clone(), std::fs::read(path).unwrap()));
         if value % 5 == 4 {
             space.clear("key 1");
             model.retain(|key, _| !key.starts_with("key 1"));
-            store.flush();
+            settled(&store).unwrap();
             commits.push((model.clone(), std::fs::read(path).unwrap()));
         }
     }
@@ -356,7 +361,7 @@ proptest! {
                         space.clear(&prefix);
                         model.retain(|key, _| !key.starts_with(&prefix));
                     }
-                    Step::Flush => store.flush(),
+                    Step::Flush => settled(&store).unwrap(),
                 }
             }
         }
