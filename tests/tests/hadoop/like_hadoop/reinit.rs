@@ -144,6 +144,8 @@ fn ways_of_a_change(twins: &mut Twins) {
         let id = twin.start_number(14, LaunchContext::command(&command));
         wait_runs(twin, id, "first\n");
         reinitialize(twin, id, LaunchContext::command(SECOND), true).unwrap();
+        // A Java node answers before it acts.
+        let _ = wait_diagnostics(twin, id, "will be Re-initialized");
         let seen = look(twin, id);
         let refused = OPERATIONS.map(|operation| refusal(twin, operation, id));
         gate.open();
