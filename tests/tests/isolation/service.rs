@@ -110,10 +110,11 @@ impl Service {
         }
     }
 
-    /// Returns the processes of containers that were started with this command.
-    fn sleepers(&self, command: &str) -> BTreeSet<i32> {
+    /// Returns the processes of containers that execute the program of [`SLEEP`] by now. While a
+    /// process executes another program it has no command line, so bash before it does not count.
+    fn sleepers(&self) -> BTreeSet<i32> {
         let found = proc::containers(Path::new(FOLDER)).into_iter();
-        let found = found.filter(|found| found.command.contains(command));
+        let found = found.filter(|found| found.command.trim_end() == SLEEP);
         found.map(|found| found.pid).collect()
     }
 
@@ -122,11 +123,10 @@ impl Service {
         for allocation in [am.first(), am.allocate()] {
             am.start(&allocation, &format!("exec {SLEEP}"));
         }
-        wait::until("the containers", DEADLINE, || {
-            let sleepers = self.sleepers(SLEEP);
-            wait::check(sleepers.len() == 2, format!("{sleepers:?}"))
-        });
-        self.sleepers(SLEEP)
+        wait::until("the containers", DEADLINE, || match self.sleepers() {
+            sleepers if sleepers.len() == 2 => Ok(sleepers),
+            sleepers => Err(format!("{sleepers:?}")),
+        })
     }
 
     /// Returns the pid of the agent below front and keeper.
@@ -254,7 +254,7 @@ fn a_service_that_is_restarted_or_hangs_keeps_its_containers_and_refuses_no_conn
     );
     Service::wait_shows("NFileDescriptorStore", "4");
     let before = service.two_sleepers(&am);
-    let sleepers = || service.sleepers(SLEEP);
+    let sleepers = || service.sleepers();
     Service::wait_shows(
         "StatusText",
         "2 running (2 guaranteed, 0 opportunistic), 0 queued; registered",
@@ -313,9 +313,9 @@ fn a_stop_leaves_containers_and_a_stop_of_their_own_service_ends_them() {
     run("systemctl", &["stop", UNIT]);
     assert_eq!(Service::shows("ActiveState"), "inactive");
     assert_eq!(Service::processes(UNIT), "", "beside the containers");
-    assert_eq!(service.sleepers(SLEEP), before, "after a stop");
+    assert_eq!(service.sleepers(), before, "after a stop");
     run("systemctl", &["stop", CONTAINERS]);
-    assert_eq!(service.sleepers(SLEEP), BTreeSet::new());
+    assert_eq!(service.sleepers(), BTreeSet::new());
     assert_eq!(Service::processes(CONTAINERS), "");
 
     run("systemctl", &["start", UNIT]);
