@@ -10,6 +10,7 @@
 //! - [`folders`]: folders of a container, for a launch without localization.
 //! - [`mounts`]: mounts that only one test sees.
 //! - [`HeldPort`]: a port whose server may be down without losing it.
+//! - [`Keytool`]: key stores as Java writes them.
 //! - [`skip`]: the end of a test that this machine cannot run.
 //!
 //! Two words tell fakes apart everywhere: *scripted* answers come from the test, *simulated*
@@ -18,13 +19,14 @@
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
 //! [`HeldPort`] needs the feature `net`, [`folders`] and [`mounts`] those of their names; all
-//! others but [`ids`] and [`skip`] need `rpc`.
+//! others but [`ids`], [`Keytool`] and [`skip`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
 #[cfg(feature = "folders")]
 pub mod folders;
 pub mod ids;
+mod keytool;
 #[cfg(feature = "mounts")]
 pub mod mounts;
 #[cfg(feature = "rpc")]
@@ -44,6 +46,7 @@ mod user;
 
 #[cfg(feature = "net")]
 pub use held_port::HeldPort;
+pub use keytool::{Keytool, STORE_PASSWORD};
 #[cfg(feature = "rpc")]
 pub use launch_context::LaunchContext;
 #[cfg(feature = "rpc")]
