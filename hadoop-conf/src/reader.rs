@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Component, PathBuf};
 
-use crate::site_xml::{Origin, Properties, Value, local_path};
+use crate::site_xml::{Origin, Properties, SiteXmlError, Value, local_path};
 use crate::{
     ConfigProblems, Expected, HostPort, KeyTable, Problem, Secrets, Suffix, Unit, Warning, parse,
 };
@@ -278,6 +278,17 @@ impl<'a> PropertyReader<'a> {
     /// Adds the problem that a required property is not set.
     pub fn missing(&mut self, name: String, why: &'static str) {
         self.problems.push(Problem::Missing { name, why });
+    }
+
+    /// Adds the problem that a file cannot be used.
+    pub fn unusable_file(&mut self, error: SiteXmlError) {
+        self.problems.push(error.into());
+    }
+
+    /// Adds problems and warnings of a reader of other properties.
+    pub fn add(&mut self, other: PropertyReader<'_>) {
+        self.problems.extend(other.problems);
+        self.warnings.extend(other.warnings);
     }
 
     /// Adds the warning that this value has another effect than in Hadoop.

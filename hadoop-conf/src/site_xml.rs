@@ -176,6 +176,18 @@ impl Properties {
         result.map(|()| true)
     }
 
+    /// Returns the properties of a file that Hadoop reads apart from all others
+    /// (`new Configuration(false)`), in the same environment: those of the first of the folders
+    /// that has it. None are left where there is no such file.
+    ///
+    /// # Errors
+    /// A file, or one that it includes, that cannot be used.
+    pub fn read_apart(&self, folders: &[PathBuf], name: &str) -> Result<Self, SiteXmlError> {
+        let mut properties = Self::new(self.environment.clone());
+        properties.add_file(folders, name)?;
+        Ok(properties)
+    }
+
     fn apply(&mut self, item: Item) {
         let name = current_name(&item.name).to_owned();
         let origin = Origin::File {

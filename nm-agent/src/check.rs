@@ -24,7 +24,7 @@ use users::Obstacle;
 
 use hadoop_conf::HostPort;
 use hadoop_conf::site_xml::Origin;
-use node_manager::config::{Config, Loaded, keys};
+use node_manager::config::{AuxServiceKind, Config, Loaded, keys};
 use node_manager::descriptors::Descriptors;
 
 /// A name server that has not answered by then will not do for an agent either.
@@ -246,6 +246,7 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     findings
         .notes
         .extend(descriptors.map(|parts| parts.to_string()));
+    findings.notes.extend(services_with_tls(config));
     if config.amrm_proxy.enabled {
         let schedulers = config
             .rm
@@ -273,6 +274,22 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
              set yarn.resourcemanager.hostname if it is elsewhere"
         ));
     }
+}
+
+/// Returns the files that services take their keys from; reading the configuration has opened them.
+fn services_with_tls(config: &Config) -> impl Iterator<Item = String> {
+    config.aux_services.iter().filter_map(|service| {
+        let AuxServiceKind::MapReduceShuffle(shuffle) = &service.kind;
+        let tls = shuffle.tls.as_ref()?;
+        let (name, keys) = (&service.name, tls.key_store.path.display());
+        let clients = tls.clients.as_ref().map_or_else(
+            || "and asks for no certificates".to_owned(),
+            |store| format!("and verifies certificates by {}", store.path.display()),
+        );
+        Some(format!(
+            "{name} serves over TLS, with the keys in {keys}, {clients}"
+        ))
+    })
 }
 
 fn values(loaded: &Loaded, title: &str, names: &[&str], out: &mut dyn io::Write) -> io::Result<()> {

@@ -26,7 +26,7 @@ use localize::{NodeDirs, UserName};
 use node_web::metrics::{Metrics, Port, ShuffleReading};
 use records::ApplicationId;
 use service::Manager;
-use shuffle::{Counts, RunningShuffle, ShuffleConfig, ShuffleServer};
+use shuffle::{Counts, RunningShuffle, ShuffleConfig, ShuffleServer, StartShuffleError};
 use thiserror::Error;
 
 use self::mapreduce_shuffle::MapReduceShuffle;
@@ -45,7 +45,7 @@ pub struct ServiceFailed {
     /// Step that failed, with the property to look at.
     what: String,
     #[source]
-    source: io::Error,
+    source: StartShuffleError,
 }
 
 /// Services that have their ports and do not serve yet.
@@ -80,14 +80,14 @@ impl ListeningServices {
             let AuxServiceKind::MapReduceShuffle(config) = &service.kind;
             let mut config = config.clone();
             config.connections_max = config.connections_max.min(connections_max);
-            let port = config.port;
+            let (port, tls) = (config.port, config.tls.is_some());
             let server =
                 listen_shuffle(&service.name, config, manager).map_err(|source| ServiceFailed {
                     service: service.name.clone(),
                     what: format!("listening on port {port} (mapreduce.shuffle.port)"),
-                    source,
+                    source: source.into(),
                 })?;
-            tracing::info!(service = service.name, port = server.port(), "listens");
+            tracing::info!(service = service.name, port = server.port(), tls, "listens");
             Ok((service.name.clone(), server))
         };
         let servers = services.iter().map(listen).collect::<Result<_, _>>()?;
@@ -107,7 +107,7 @@ impl ListeningServices {
     /// Starts the services, which find applications' files in `dirs`.
     ///
     /// # Errors
-    /// [`ServiceFailed`] when a service can have no threads.
+    /// [`ServiceFailed`] when a service can have no threads, or its keys cannot be read.
     pub fn start(
         self,
         dirs: &NodeDirs,
@@ -124,7 +124,14 @@ impl ListeningServices {
                 .start(service.jobs(), metrics.refusals(Port::Shuffle))
                 .map_err(|source| ServiceFailed {
                     service: name.clone(),
-                    what: "starting its threads (mapreduce.shuffle.max.threads)".to_owned(),
+                    what: match source {
+                        StartShuffleError::System(_) => {
+                            "starting its threads (mapreduce.shuffle.max.threads)".to_owned()
+                        }
+                        StartShuffleError::Tls(_) => {
+                            "opening its key stores (mapreduce.shuffle.ssl.enabled)".to_owned()
+                        }
+                    },
                     source,
                 })?;
             let counts = running.counts();

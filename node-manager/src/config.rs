@@ -18,6 +18,7 @@ mod read_node;
 mod read_proxy;
 mod read_security;
 mod read_services;
+mod read_tls;
 mod read_users;
 mod read_work;
 mod reading;

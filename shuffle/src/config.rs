@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tls_server::TlsConfig;
+
 /// Settings of a shuffle server. Each field names Hadoop's property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShuffleConfig {
@@ -28,10 +30,13 @@ pub struct ShuffleConfig {
     /// Bytes of a range that the kernel is asked to read ahead of sending
     /// (`mapreduce.shuffle.readahead.bytes`).
     pub readahead_bytes: u64,
-    /// Time for a whole request, from the accept or from its first byte.
+    /// Time for a whole request, from the accept or from its first byte, and for the handshake of
+    /// TLS before it.
     pub request_timeout: Duration,
     /// Time after which a connection is closed whose peer takes no part of an answer.
     pub stall_timeout: Duration,
+    /// TLS of all connections (`mapreduce.shuffle.ssl.enabled`); `None`: they are plain.
+    pub tls: Option<TlsConfig>,
 }
 
 impl Default for ShuffleConfig {
@@ -50,6 +55,7 @@ impl Default for ShuffleConfig {
             readahead_bytes: 4 << 20,
             request_timeout: Duration::from_secs(10),
             stall_timeout: Duration::from_secs(180),
+            tls: None,
         }
     }
 }

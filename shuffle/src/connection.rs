@@ -1,14 +1,11 @@
 //! One connection: its requests one after the other, and its end.
 
 use std::io;
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http_server::{Activity, Phase};
 use refusals::Reason;
-use socket2::SockRef;
-use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +15,7 @@ use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::reply::{self, Refusal, Status};
 use crate::sender::{CachePolicy, Sender};
 use crate::server::Shared;
+use crate::stream::{NoTls, Stream};
 
 /// Bytes of a connection's send buffer (`SO_SNDBUF`; Linux doubles the figure). The kernel's
 /// automatic size would let each slow reducer hold some megabytes. Enough for 500 MB/s over 1 ms.
@@ -31,12 +29,15 @@ const LINGER: Duration = Duration::from_secs(5);
 const LINGER_BYTES_MAX: usize = 256 * 1024;
 
 /// Refuses a connection beyond the limit, before its request is read.
-pub(crate) async fn refuse(mut stream: TcpStream, shared: Arc<Shared>) {
+pub(crate) async fn refuse(stream: TcpStream, shared: Arc<Shared>) {
     let activity = Activity::new(Instant::now());
     let refusal = Refusal::new(Status::TooManyRequests, "");
-    let sent = send_refusal(&stream, &activity, &refusal, LINGER).await;
-    if sent.is_ok() {
-        linger(&mut stream).await;
+    let opened = timeout(LINGER, Stream::open(stream, shared.tls.as_deref())).await;
+    if let Ok(Ok(mut stream)) = opened {
+        let sent = send_refusal(&mut stream, &activity, &refusal, LINGER).await;
+        if sent.is_ok() {
+            linger(&mut stream).await;
+        }
     }
     tracing::debug!(
         port = shared.port,
@@ -55,26 +56,59 @@ pub(crate) async fn run(
     if let Err(error) = http_server::set_options(&stream, SEND_BUFFER_BYTES, stall_timeout) {
         tracing::debug!(%error, "cannot set options of a reducer's connection");
     }
+    tokio::select! {
+        () = serve(stream, Arc::clone(&shared), activity) => {}
+        () = evicted.cancelled() => shared.refusals.count(Reason::Evicted),
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>, activity: Arc<Activity>) {
+    let Some(stream) = open(stream, &shared).await else {
+        return;
+    };
     let mut connection = Connection {
         stream,
         shared,
         activity,
         received: Vec::new(),
     };
-    tokio::select! {
-        ended = connection.serve() => if let Err(error) = ended {
-            // Reducers go away and stall: no fault of this program.
-            if error.kind() == io::ErrorKind::TimedOut {
-                connection.shared.refusals.count(Reason::Stalled);
-            }
-            tracing::debug!(%error, "a reducer's connection ended early");
-        },
-        () = evicted.cancelled() => connection.shared.refusals.count(Reason::Evicted),
+    if let Err(error) = connection.serve().await {
+        // Reducers go away and stall: no fault of this program.
+        if error.kind() == io::ErrorKind::TimedOut {
+            connection.shared.refusals.count(Reason::Stalled);
+        }
+        tracing::debug!(%error, "a reducer's connection ended early");
     }
 }
 
+/// Opens a connection within the time of a request. To the table of connections it is one without a
+/// request until then: silent ones make place for others.
+async fn open(stream: TcpStream, shared: &Shared) -> Option<Stream> {
+    let opening = Stream::open(stream, shared.tls.as_deref());
+    let failed = match timeout(shared.config.request_timeout, opening).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(failed)) => failed,
+        Err(_late) => {
+            shared.refusals.count(Reason::Late);
+            return None;
+        }
+    };
+    let NoTls {
+        reason,
+        mut stream,
+        error,
+    } = failed;
+    if let Some(reason) = reason {
+        shared.refusals.count(reason);
+    }
+    tracing::debug!(%error, "a reducer's TLS handshake failed");
+    // So that it gets the alert.
+    linger(&mut stream).await;
+    None
+}
+
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     shared: Arc<Shared>,
     activity: Arc<Activity>,
     /// Bytes received and not used yet: the start of the next request.
@@ -100,7 +134,7 @@ impl Connection {
                         self.shared.refusals.count(reason);
                     }
                     let stall = self.shared.config.stall_timeout;
-                    send_refusal(&self.stream, &self.activity, &refusal, stall).await?;
+                    send_refusal(&mut self.stream, &self.activity, &refusal, stall).await?;
                     false
                 }
             };
@@ -156,12 +190,8 @@ impl Connection {
 
     /// Receives more bytes. Returns whether there are any: the peer may have closed, or be late.
     async fn read_more(&mut self, deadline: Instant) -> io::Result<bool> {
-        let Self {
-            stream, received, ..
-        } = self;
-        received.reserve(1_024);
-        let mut limited = stream.take(HEAD_BYTES_MAX as u64);
-        match timeout_at(deadline, limited.read_buf(received)).await {
+        let read = self.stream.read(&mut self.received, HEAD_BYTES_MAX);
+        match timeout_at(deadline, read).await {
             Ok(read) => Ok(read? > 0),
             Err(_late) => Ok(false),
         }
@@ -176,7 +206,7 @@ impl Connection {
             indexes,
             port,
             counters,
-            refusals: _,
+            ..
         } = &*self.shared;
         let fetch = Fetch::check(head, jobs, *port)?;
         let segments = fetch.locate(indexes);
@@ -190,7 +220,7 @@ impl Connection {
     }
 
     /// Sends an answer. Returns whether the connection stays open.
-    async fn send(&self, answer: Answer) -> io::Result<bool> {
+    async fn send(&mut self, answer: Answer) -> io::Result<bool> {
         let Answer {
             fetch,
             mut segments,
@@ -206,7 +236,7 @@ impl Connection {
         let content_length = segments.iter().map(Segment::bytes).sum();
         let keep_alive_s = keep_alive.then_some(config.keep_alive_timeout.as_secs());
         let head = reply::head(&fetch.reply_hash, keep_alive_s, content_length);
-        let mut sender = Sender::new(&self.stream, &self.activity, config.stall_timeout);
+        let mut sender = Sender::new(&mut self.stream, &self.activity, config.stall_timeout);
         sender.write(head.as_bytes()).await?;
         for segment in &mut segments {
             let sent = send_segment(&mut sender, &fetch, segment, policy).await;
@@ -246,7 +276,7 @@ async fn send_segment(
 }
 
 async fn send_refusal(
-    stream: &TcpStream,
+    stream: &mut Stream,
     activity: &Activity,
     refusal: &Refusal,
     stall_timeout: Duration,
@@ -257,12 +287,19 @@ async fn send_refusal(
 }
 
 /// Closes the sending side, and reads what the peer still sends, so that it gets the reply.
-async fn linger(stream: &mut TcpStream) {
-    if SockRef::from(&*stream).shutdown(Shutdown::Write).is_err() {
-        return;
-    }
-    let mut rest = stream.take(LINGER_BYTES_MAX as u64);
-    let mut bytes = [0; 1_024];
-    let read_rest = async { while matches!(rest.read(&mut bytes).await, Ok(1..)) {} };
-    let _closed_or_late = timeout(LINGER, read_rest).await;
+async fn linger(stream: &mut Stream) {
+    let close_and_read_rest = async {
+        if stream.close().await.is_err() {
+            return;
+        }
+        let mut bytes = [0; 1_024];
+        let mut rest = LINGER_BYTES_MAX;
+        while let Ok(count @ 1..) = stream.discard(&mut bytes).await {
+            let Some(less) = rest.checked_sub(count) else {
+                return;
+            };
+            rest = less;
+        }
+    };
+    let _closed_or_late = timeout(LINGER, close_and_read_rest).await;
 }

@@ -4,12 +4,13 @@
 //! Jobs: who may fetch what ─────────────────────────────────┐
 //! listener ─▶ server (connections) ─▶ connection ─▶ head ─▶ fetch (checks, in order)
 //!                                         │                  └─▶ outputs, indexes (files)
-//!                                         └─▶ sender: heads by write, outputs by sendfile
+//!                                         └─▶ sender ─▶ stream: plain (sendfile) or TLS (copies)
 //! ```
 //!
 //! Owns a port, threads of its own and the cache of indexes. In: jobs with their user's secret and
 //! the folders of their map outputs. Out: bytes of spill files on the wire, and counts. Knows HTTP,
-//! HMAC and spill files; may not know YARN, containers or Hadoop's property names.
+//! HMAC and spill files, and TLS as [`tls_server`] offers it; may not know YARN, containers or
+//! Hadoop's property names.
 //!
 //! Reads of files block, so they happen on threads that serve nothing else: a disk that hangs
 //! delays fetches and no heartbeat. hyper, behind [`http_server`], owns the writes of its
@@ -31,6 +32,7 @@ mod reply;
 mod sender;
 mod server;
 mod spill;
+mod stream;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -39,5 +41,5 @@ mod tests;
 pub use config::ShuffleConfig;
 pub use jobs::{JobSecret, Jobs};
 pub use outputs::OutputFolder;
-pub use server::{Counts, RunningShuffle, ShuffleServer};
+pub use server::{Counts, RunningShuffle, ShuffleServer, StartShuffleError};
 pub use spill::{Partition, SpillError, SpillIndex};

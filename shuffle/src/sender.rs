@@ -1,7 +1,7 @@
 //! Sends bytes and ranges of files to a peer that may be slow.
 //!
 //! A peer that takes nothing costs a place and an open file, but no thread: each step sends what
-//! the socket takes and then waits for the socket.
+//! the stream takes and then waits for the stream.
 
 use std::fs::File;
 use std::io;
@@ -9,12 +9,10 @@ use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 use http_server::{Activity, Phase};
-use nix::errno::Errno;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-use nix::sys::sendfile::sendfile;
-use tokio::io::Interest;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::stream::Stream;
 
 /// Longest range that is copied behind its header instead of being sent by `sendfile`: one system
 /// call and one packet where there would be two of each.
@@ -37,7 +35,7 @@ pub(crate) struct CachePolicy {
 
 /// Sending side of a connection.
 pub(crate) struct Sender<'a> {
-    stream: &'a TcpStream,
+    stream: &'a mut Stream,
     activity: &'a Activity,
     stall_timeout: Duration,
     pending: Vec<u8>,
@@ -45,7 +43,7 @@ pub(crate) struct Sender<'a> {
 
 impl<'a> Sender<'a> {
     pub(crate) fn new(
-        stream: &'a TcpStream,
+        stream: &'a mut Stream,
         activity: &'a Activity,
         stall_timeout: Duration,
     ) -> Self {
@@ -61,17 +59,25 @@ impl<'a> Sender<'a> {
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(bytes);
         if self.pending.len() >= BUFFER_BYTES {
-            self.flush().await?;
+            self.send_pending().await?;
         }
         Ok(())
     }
 
     /// Sends what was added. The peer gets `stall_timeout` for each part that it takes.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        self.send_pending().await?;
+        timeout(self.stall_timeout, self.stream.flush()).await??;
+        Ok(())
+    }
+
+    /// Passes what was added to the stream, which may keep some of it.
+    async fn send_pending(&mut self) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.pending.len() {
-            let rest = &self.pending[sent..];
-            sent += self.step(|| self.stream.try_write(rest)).await?;
+            let step = self.stream.write(&self.pending[sent..]);
+            sent += timeout(self.stall_timeout, step).await??;
+            self.activity.enter(Phase::Answering);
         }
         self.pending.clear();
         Ok(())
@@ -96,7 +102,7 @@ impl<'a> Sender<'a> {
             file.read_exact_at(&mut self.pending[old_length..], start)?;
             return self.write(&[]).await;
         }
-        self.flush().await?;
+        self.send_pending().await?;
         let end = start + length;
         let mut position = start;
         let mut advised = start;
@@ -107,12 +113,7 @@ impl<'a> Sender<'a> {
                 advise(file, position, advised - position, advice);
             }
             let turn = (end - position).min(TURN_BYTES);
-            let send = || send_some(self.stream, file, position, turn);
-            let sent = self.step(send).await?;
-            if sent == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            position += sent as u64;
+            position += self.send_some(file, position, turn).await?;
         }
         if policy.drop_sent {
             let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
@@ -121,19 +122,23 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Does one step once the socket takes bytes, and notes the progress.
-    async fn step(&self, mut act: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-        let done = self.stream.async_io(Interest::WRITABLE, &mut act);
-        let sent = timeout(self.stall_timeout, done).await??;
+    /// Sends up to `count` bytes of a file, at least one, and returns how many.
+    async fn send_some(&mut self, file: &File, position: u64, count: u64) -> io::Result<u64> {
+        if !self.stream.sends_files() {
+            let copied = count.min(BUFFER_BYTES as u64);
+            self.pending.resize(usize::try_from(copied).unwrap_or(0), 0);
+            file.read_exact_at(&mut self.pending, position)?;
+            self.send_pending().await?;
+            return Ok(copied);
+        }
+        let step = self.stream.send_file(file, position, count);
+        let sent = timeout(self.stall_timeout, step).await??;
         self.activity.enter(Phase::Answering);
-        Ok(sent)
+        if sent == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(sent as u64)
     }
-}
-
-fn send_some(stream: &TcpStream, file: &File, start: u64, length: u64) -> io::Result<usize> {
-    let mut offset = i64::try_from(start).map_err(|_| Errno::EOVERFLOW)?;
-    let count = usize::try_from(length).unwrap_or(usize::MAX);
-    Ok(sendfile(stream, file, Some(&mut offset), count)?)
 }
 
 /// Advises the kernel; an advice that it does not take costs nothing but speed.

@@ -11,9 +11,11 @@ use std::time::Duration;
 use http_server::{Activity, PeerKey, Place};
 use refusals::{Reason, Refusals};
 use socket2::{Domain, Socket, Type};
+use thiserror::Error;
+use tls_server::{TlsError, TlsServer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) indexes: Indexes,
     pub(crate) counters: Counters,
     pub(crate) refusals: Arc<Refusals>,
+    /// TLS of all connections; `None`: they are plain.
+    pub(crate) tls: Option<Arc<TlsServer>>,
 }
 
 #[derive(Default)]
@@ -83,6 +87,17 @@ impl Counters {
             connections: self.connections.load(Ordering::Relaxed),
         }
     }
+}
+
+/// A server that cannot serve.
+#[derive(Debug, Error)]
+pub enum StartShuffleError {
+    /// The system's refusal of a port or a thread.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// Stores of keys and certificates that cannot be used.
+    #[error("cannot serve over TLS")]
+    Tls(#[source] Box<TlsError>),
 }
 
 /// A server that has its port but does not serve yet.
@@ -123,11 +138,19 @@ impl ShuffleServer {
         self.port
     }
 
-    /// Serves the outputs of `jobs` on threads of its own, and counts `refusals`.
+    /// Serves the outputs of `jobs` on threads of its own, and counts `refusals`. Reads the stores
+    /// of keys for TLS.
     ///
     /// # Errors
-    /// The system's, when there can be no thread.
-    pub fn start(self, jobs: Arc<Jobs>, refusals: Arc<Refusals>) -> io::Result<RunningShuffle> {
+    /// [`StartShuffleError`].
+    pub fn start(
+        self,
+        jobs: Arc<Jobs>,
+        refusals: Arc<Refusals>,
+    ) -> Result<RunningShuffle, StartShuffleError> {
+        let tls = self.config.tls.clone().map(TlsServer::load).transpose();
+        let tls = tls.map_err(|error| StartShuffleError::Tls(Box::new(error)))?;
+        let tls = tls.map(Arc::new);
         let runtime = Builder::new_multi_thread()
             .worker_threads(self.config.threads.max(1))
             .thread_name("shuffle")
@@ -140,6 +163,7 @@ impl ShuffleServer {
             jobs,
             counters: Counters::default(),
             refusals,
+            tls,
         });
         let listener = {
             let _in_runtime = runtime.enter();
@@ -152,12 +176,37 @@ impl ShuffleServer {
             epoch: Instant::now(),
             shared: Arc::clone(&shared),
         };
-        // Ends with the runtime, or by a panic, which ends the program.
+        // Both end with the runtime, or by a panic, which ends the program.
         let _detached = runtime.spawn(accepting.run(listener));
+        if let Some(tls) = &shared.tls {
+            let _detached = runtime.spawn(reload(Arc::clone(tls)));
+        }
         Ok(RunningShuffle {
             runtime: Some(runtime),
             shared,
         })
+    }
+}
+
+/// Looks at the stores of keys in their interval, and takes those that have changed.
+async fn reload(tls: Arc<TlsServer>) {
+    let Some(interval) = tls.config().reload_interval else {
+        return;
+    };
+    loop {
+        sleep(interval).await;
+        let tls = Arc::clone(&tls);
+        let reloaded = spawn_blocking(move || tls.reload()).await;
+        match reloaded {
+            Ok(Ok(false)) => {}
+            Ok(Ok(true)) => tracing::info!("the key stores of the shuffle were read again"),
+            Ok(Err(error)) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                let cause = cause.unwrap_or_default();
+                tracing::warn!(%error, cause, "the former keys of the shuffle stay in use");
+            }
+            Err(error) => tracing::error!(%error, "reading the shuffle's key stores failed"),
+        }
     }
 }
 

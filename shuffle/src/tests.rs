@@ -1,6 +1,8 @@
 //! A server on a real port and reducers that speak to it byte by byte.
 
-use std::io::{Read as _, Write as _};
+mod tls;
+
+use std::io::{Read, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +45,7 @@ fn text(reply: &[u8]) -> String {
 }
 
 /// Reads one reply of a connection that stays open: its head, and as many bytes as it says.
-fn read_reply(stream: &mut TcpStream) -> (String, Vec<u8>) {
+fn read_reply(stream: &mut impl Read) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use tempfile::TempDir;
+use test_support::{Keytool, STORE_PASSWORD};
 
 use super::*;
 
@@ -106,6 +107,45 @@ fn each_value_is_printed_with_its_unit_and_where_it_came_from() {
         "{text}"
     );
     assert!(text.ends_with("The configuration can be used.\n") && !text.contains("Warnings"));
+}
+
+#[test]
+fn the_stores_of_tls_are_opened_and_named() {
+    let folder = TempDir::new().unwrap();
+    let test = "the_stores_of_tls_are_opened_and_named";
+    let Some(keytool) = Keytool::find(test, folder.path()) else {
+        return;
+    };
+    keytool.add_key("keys", "host", "EC");
+    let keys = keytool.path("keys").display().to_string();
+    let file = keytool.path("ssl-server.xml");
+    let write = |password: &str| {
+        let properties =
+            [("location", keys.as_str()), ("password", password)].map(|(name, value)| {
+                let name = format!("ssl.server.keystore.{name}");
+                format!("<property><name>{name}</name><value>{value}</value></property>")
+            });
+        let site = format!("<configuration>{}</configuration>", properties.concat());
+        fs::write(&file, site).unwrap();
+    };
+    let file = file.display().to_string();
+    let pairs = [
+        RM,
+        ("yarn.nodemanager.aux-services", "mapreduce_shuffle"),
+        ("mapreduce.shuffle.ssl.enabled", "true"),
+        ("hadoop.ssl.server.conf", &file),
+    ];
+    write(STORE_PASSWORD);
+    let (outcome, text) = checked(&pairs, &Pretend::default());
+    assert_eq!(outcome.exit_code(), 0, "{text}");
+    let note = format!("mapreduce_shuffle serves over TLS, with the keys in {keys}");
+    assert!(text.contains(&note), "{text}");
+    write("mistyped");
+    let (outcome, text) = checked(&pairs, &Pretend::default());
+    assert_eq!(outcome.exit_code(), 2);
+    let problem = format!("{file}:1: ssl.server.keystore.password = <redacted>: ");
+    assert!(text.contains(&problem), "{text}");
+    assert!(!text.contains("mistyped"), "{text}");
 }
 
 #[test]

@@ -12,11 +12,13 @@ mod not_applicable;
 mod page;
 mod related;
 mod shuffle;
+mod ssl;
 
 use hadoop_conf::{Family, Key, KeyClass, KeyTable, shared};
+pub use ssl::SSL_SERVER;
 
 /// The table: honoured, those of labels and attributes, later, not applicable, then those outside
-/// `yarn.nodemanager.*`, those of the shuffle, and those that other programs read too.
+/// `yarn.nodemanager.*`, those of the shuffle and of TLS, and those that other programs read too.
 pub const TABLE: KeyTable = KeyTable {
     keys: &[
         honoured::HONOURED,
@@ -25,6 +27,7 @@ pub const TABLE: KeyTable = KeyTable {
         not_applicable::NOT_APPLICABLE,
         related::RELATED,
         shuffle::SHUFFLE,
+        ssl::SSL,
         shared::KEYS,
     ],
     families: FAMILIES,

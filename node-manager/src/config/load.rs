@@ -158,7 +158,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
         cgroups: read_cgroups::cgroups(reader),
         monitor: read_node::monitor(reader),
         recovery,
-        aux_services: read_services::aux_services(reader),
+        aux_services: read_services::aux_services(reader, conf_dirs),
         node_labels: read_labels::node_labels(reader),
         log_level: read_log::log_level(reader),
     }

@@ -1,11 +1,13 @@
 //! Properties to auxiliary services: which there are, and the settings of the shuffle.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hadoop_conf::{Expected, PropertyReader, Warning};
 use shuffle::ShuffleConfig;
 
 use super::read_node::{is_service_name, service_names};
+use super::read_tls;
 use super::sections::{AuxServiceConfig, AuxServiceKind};
 
 /// Services of one node; each stands in the environment of every container.
@@ -19,7 +21,10 @@ const MAX_CONNECTIONS: &str = "mapreduce.shuffle.max.connections";
 /// The only class that the agent has a service for.
 const SHUFFLE_HANDLER: &str = "org.apache.hadoop.mapred.ShuffleHandler";
 
-pub(super) fn aux_services(reader: &mut PropertyReader<'_>) -> Vec<AuxServiceConfig> {
+pub(super) fn aux_services(
+    reader: &mut PropertyReader<'_>,
+    conf_dirs: &[PathBuf],
+) -> Vec<AuxServiceConfig> {
     let names = reader.list(NAMES);
     if !names.iter().all(|name| is_service_name(name)) {
         reader.problem(NAMES, service_names());
@@ -41,7 +46,7 @@ pub(super) fn aux_services(reader: &mut PropertyReader<'_>) -> Vec<AuxServiceCon
             continue;
         };
         if class == SHUFFLE_HANDLER {
-            let kind = AuxServiceKind::MapReduceShuffle(shuffle(reader));
+            let kind = AuxServiceKind::MapReduceShuffle(shuffle(reader, conf_dirs));
             services.push(AuxServiceConfig { name, kind });
         } else if skip {
             let origin = reader.origin(NAMES);
@@ -66,11 +71,12 @@ fn unavailable() -> Expected {
 }
 
 /// Reads the settings of a shuffle. Java counts connections in an `int`, and 0 stands for no limit.
-fn shuffle(reader: &mut PropertyReader<'_>) -> ShuffleConfig {
-    if reader.flag(SSL) {
-        let why = "map outputs are served over plain HTTP only";
-        reader.problem(SSL, Expected::Unsupported(why));
-    }
+fn shuffle(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> ShuffleConfig {
+    let tls = if reader.flag(SSL) {
+        read_tls::server(reader, conf_dirs)
+    } else {
+        None
+    };
     let port = reader.integer("mapreduce.shuffle.port", 0..=i64::from(u16::MAX));
     let connections = reader.u32(MAX_CONNECTIONS, 0);
     let threads = reader.u32("mapreduce.shuffle.max.threads", 0);
@@ -95,6 +101,7 @@ fn shuffle(reader: &mut PropertyReader<'_>) -> ShuffleConfig {
         index_cache_bytes: (cache_mb as usize) << 20,
         manage_os_cache: reader.flag("mapreduce.shuffle.manage.os.cache"),
         readahead_bytes: reader.u64("mapreduce.shuffle.readahead.bytes", 0),
+        tls,
         ..ShuffleConfig::default()
     }
 }

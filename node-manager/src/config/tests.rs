@@ -4,6 +4,7 @@ mod labels;
 mod proxy;
 mod security;
 mod services;
+mod tls;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,7 +128,10 @@ fn an_operator_is_warned_of_each_setting_without_effect() {
 
 #[test]
 fn every_property_that_the_table_calls_honoured_is_read() {
-    let shuffle = [("yarn.nodemanager.aux-services", "mapreduce_shuffle")];
+    let shuffle = [
+        ("yarn.nodemanager.aux-services", "mapreduce_shuffle"),
+        ("mapreduce.shuffle.ssl.enabled", "true"),
+    ];
     let properties = keys::TABLE.properties(&shuffle);
     let mut reader = PropertyReader::new(&properties, &keys::TABLE);
     load::build(&mut reader, &[]);

@@ -89,15 +89,3 @@ fn a_service_that_the_agent_does_not_have_is_a_problem_unless_it_may_be_skipped(
         "{messages:?}"
     );
 }
-
-#[test]
-fn map_outputs_over_tls_are_refused() {
-    let messages = problems(&[
-        ("aux-services", "mapreduce_shuffle"),
-        ("mapreduce.shuffle.ssl.enabled", "true"),
-    ]);
-    assert!(
-        messages.len() == 1 && messages[0].contains("mapreduce.shuffle.ssl.enabled = true"),
-        "{messages:?}"
-    );
-}
