@@ -17,6 +17,7 @@ mod credentials;
 mod http;
 mod keeper_records;
 mod kernel_text;
+mod key_stores;
 mod launch_context;
 mod messages;
 mod role_histories;
@@ -94,6 +95,7 @@ pub const TARGETS: &[Target] = &[
     role_histories::TARGET,
     shuffles::REQUEST,
     shuffles::INDEX,
+    key_stores::TARGET,
     http::TARGET,
     keeper_records::TARGET,
     stored::TARGET,
