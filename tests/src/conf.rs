@@ -33,6 +33,16 @@ impl Properties {
         self
     }
 
+    /// Returns the properties whose name begins with `prefix`.
+    #[must_use]
+    pub fn beginning_with(&self, prefix: &str) -> Self {
+        let all = self.0.iter().filter(|(name, _)| name.starts_with(prefix));
+        Self(
+            all.map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
     /// Returns Hadoop's XML form.
     #[must_use]
     pub fn to_xml(&self) -> String {
@@ -88,6 +98,8 @@ pub struct Options {
     pub state_store: StateStore,
     /// More properties for the `yarn-site.xml` of every process, as name and value.
     pub yarn_site: Vec<(String, String)>,
+    /// More files for the `HADOOP_CONF_DIR` of every process, as name and text.
+    pub files: Vec<(String, String)>,
 }
 
 impl Default for Options {
@@ -102,6 +114,7 @@ impl Default for Options {
             node_expiry_ms: 60_000,
             state_store: StateStore::None,
             yarn_site: Vec::new(),
+            files: Vec::new(),
         }
     }
 }
@@ -111,6 +124,13 @@ impl Options {
     #[must_use]
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.yarn_site.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Adds a file of properties to the `HADOOP_CONF_DIR` of every process.
+    #[must_use]
+    pub fn with_file(mut self, name: &str, properties: &Properties) -> Self {
+        self.files.push((name.to_owned(), properties.to_xml()));
         self
     }
 }

@@ -77,9 +77,10 @@ impl Lab {
         }
         let conf = folder.join("conf");
         conf::write(&conf, &core_site, &yarn_site);
-        // Nodes do not read it: a job carries its client's.
+        // Of the job's client: a job carries it.
         let mapred_site = conf::mapred_site(&folder);
         conf::write_file(&conf, MAPRED_SITE, &mapred_site.to_xml());
+        write_files(&conf, &options);
         Self {
             folder,
             options,
@@ -235,7 +236,12 @@ impl Lab {
         let mut site = self.yarn_site.clone();
         conf::node_site(&mut site, host, &folder, ports, &self.options);
         change(&mut site);
-        conf::write(&folder.join("conf"), &self.core_site, &site);
+        let conf = folder.join("conf");
+        conf::write(&conf, &self.core_site, &site);
+        // A Java node's shuffle takes MapReduce's defaults for what only `yarn-site.xml` says.
+        let mapred_site = site.beginning_with("mapreduce.");
+        conf::write_file(&conf, MAPRED_SITE, &mapred_site.to_xml());
+        write_files(&conf, &self.options);
         if site.get("yarn.nodemanager.amrmproxy.enabled") == Some("true") {
             // An AM learns of its node's proxy from its own configuration only.
             let mut site = site.clone();
@@ -248,6 +254,7 @@ impl Lab {
             }
             site.set("yarn.resourcemanager.scheduler.address", proxy);
             conf::write(&folder.join(CONTAINERS_CONF), &self.core_site, &site);
+            write_files(&folder.join(CONTAINERS_CONF), &self.options);
         }
         NodeSite {
             name: name.to_owned(),
@@ -312,6 +319,13 @@ impl NodeSite {
     #[must_use]
     pub fn local_dir(&self) -> PathBuf {
         self.folder.join("local")
+    }
+}
+
+/// Writes the files that a test adds to each `HADOOP_CONF_DIR`.
+fn write_files(conf: &Path, options: &Options) {
+    for (name, text) in &options.files {
+        conf::write_file(conf, name, text);
     }
 }
 

@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::conf::Options;
+use tempfile::TempDir;
+use test_support::{Keytool, STORE_PASSWORD};
+
+use crate::conf::{Options, Properties};
 use crate::java;
 use crate::job_client::JobClient;
 use crate::lab::Lab;
@@ -26,6 +29,55 @@ pub fn with_shuffle(options: Options) -> Options {
     options
         .with("yarn.nodemanager.aux-services", "mapreduce_shuffle")
         .with("mapreduce.shuffle.port", 0)
+}
+
+/// Key stores for a shuffle over TLS, in a folder of their own: a key of the nodes' servers and one
+/// of the reducers, each of which the other side trusts.
+#[derive(Debug)]
+pub struct ShuffleStores {
+    folder: TempDir,
+}
+
+impl ShuffleStores {
+    /// Makes the stores: JKS with RSA for servers, PKCS #12 with a key on a curve for reducers.
+    ///
+    /// # Panics
+    /// When `keytool` fails.
+    #[must_use]
+    pub fn make() -> Self {
+        let folder =
+            tempfile::tempdir().unwrap_or_else(|error| panic!("cannot create a folder: {error}"));
+        let keytool = Keytool::find("tests with key stores", folder.path())
+            .expect("the test requires Java, which brings keytool");
+        for (of, others, key) in [
+            ("server", "client", "RSA -keysize 2048 -storetype JKS"),
+            ("client", "server", "EC -storetype PKCS12"),
+        ] {
+            let (keys, certificate) = (format!("{of}.keys"), format!("{of}.cer"));
+            keytool.add_key(&keys, of, key);
+            keytool.export(&keys, of, &certificate);
+            keytool.import(&format!("{others}.trust"), of, &certificate, "");
+        }
+        Self { folder }
+    }
+
+    /// Adds to the properties of nodes and jobs that reducers fetch over TLS and show certificates.
+    #[must_use]
+    pub fn with_tls(&self, options: Options) -> Options {
+        let options = options
+            .with("mapreduce.shuffle.ssl.enabled", true)
+            .with("hadoop.ssl.require.client.cert", true);
+        ["server", "client"].into_iter().fold(options, |all, of| {
+            let mut properties = Properties::default();
+            for (store, file) in [("keystore", "keys"), ("truststore", "trust")] {
+                let path = self.folder.path().join(format!("{of}.{file}"));
+                properties
+                    .set(format!("ssl.{of}.{store}.location"), path.display())
+                    .set(format!("ssl.{of}.{store}.password"), STORE_PASSWORD);
+            }
+            all.with_file(&format!("ssl-{of}.xml"), &properties)
+        })
+    }
 }
 
 /// Returns the id of the job that is this application.

@@ -7,11 +7,11 @@ use std::fs;
 use tests::client::Client;
 use tests::cluster::{SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
-use tests::map_reduce;
+use tests::map_reduce::{self, ShuffleStores};
 use tests::node::{Node, NodeKind};
 use tests::rm::RmKind;
 
-use crate::interop::start_cluster;
+use crate::interop::{node_kind, start_cluster};
 
 with_each_rm!(pi_is_estimated_by_maps_and_a_reduce_that_fetches_from_this_node);
 
@@ -71,9 +71,28 @@ fn write_words(folder: &std::path::Path) -> BTreeMap<String, u32> {
 #[test]
 fn reducers_on_a_java_node_and_on_ours_fetch_from_both() {
     tests::require!(java, hadoop);
-    // Neither node has slots for all six maps, nor for all six reducers.
     let options = map_reduce::with_shuffle(Options::default());
+    count_words_across_nodes(options, "");
+}
+
+#[test]
+fn reducers_on_a_java_node_and_on_ours_fetch_from_both_over_tls() {
+    tests::require!(java, hadoop);
+    let stores = ShuffleStores::make();
+    let options = map_reduce::with_shuffle(Options::default());
+    count_words_across_nodes(stores.with_tls(options), "tls=true");
+}
+
+/// Runs a job over a Java node and ours, in which each reducer needs outputs of both. `listening`
+/// is in the agent's line about its shuffle: over TLS, no reducer could fetch otherwise.
+fn count_words_across_nodes(options: Options, listening: &str) {
+    // Neither node has slots for all six maps, nor for all six reducers.
     let cluster = start_cluster(&RmKind::Hadoop, 4, options);
+    if let NodeKind::Agent(_) = node_kind() {
+        let log = cluster.node.process.log();
+        let line = log.lines().find(|line| line.contains("mapreduce_shuffle"));
+        assert!(line.is_some_and(|line| line.contains(listening)), "{log}");
+    }
     let java = Node::start_registered(&cluster.lab, &NodeKind::Java, "java", &cluster.rm);
     let (words, counts) = (
         cluster.lab.folder().join("words"),
