@@ -9,8 +9,8 @@
 //! and per address, bytes of a request, and the time to send a request, to be idle and to take no
 //! part of an answer. In: a [`Service`] that answers one request. Out: its answers on the wire. May
 //! not know YARN, a page or a metric. [`HostNames`] is the check against DNS rebinding, for
-//! services that want one. [`Places`], [`Activity`] and [`set_options`] are also for a server that
-//! sends files itself.
+//! services that want one. [`Places`], [`Activity`] and [`set_options`] are also for servers with a
+//! loop over requests of their own.
 
 mod activity;
 mod connection;

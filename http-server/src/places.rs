@@ -9,21 +9,34 @@ use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
 
-/// Peer as the limits count it. An IPv6 peer is its /64 network, which one host usually has whole.
+/// Peer as the limits count it. An IPv6 peer is its /64 network, which one host usually has whole;
+/// a peer of this machine that the kernel names is its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PeerKey(IpAddr);
+pub struct PeerKey(Key);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Network(IpAddr),
+    User(u32),
+}
 
 impl PeerKey {
     /// Returns the key of a peer at this address.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
+        Self(Key::Network(match address.to_canonical() {
             IpAddr::V6(address) => {
                 let network = address.to_bits() & (u128::MAX << 64);
                 IpAddr::V6(Ipv6Addr::from_bits(network))
             }
             address @ IpAddr::V4(_) => address,
-        })
+        }))
+    }
+
+    /// Returns the key of a peer that is this user of the machine.
+    #[must_use]
+    pub const fn of_user(uid: u32) -> Self {
+        Self(Key::User(uid))
     }
 }
 
@@ -86,7 +99,7 @@ impl<Id: Copy + Eq + Hash> Places<Id> {
             return false;
         };
         if let Some(place) = self.open.remove(&id) {
-            tracing::debug!(peer = %place.peer.0, "closing a connection to make room");
+            tracing::debug!(peer = ?place.peer.0, "closing a connection to make room");
             place.evicted.cancel();
         }
         true

@@ -7,10 +7,12 @@
 //!
 //! One request and one answer a connection, each a line of JSON ([`message`]). Owns the socket's
 //! file, the check of who asks ([`access`]), and every bound on what a caller can take:
-//! connections, bytes of a request and of an answer, and the time for each. In: an [`AdminNode`]
-//! that answers a request. Out: its answers. Knows no core, no scheduler and no configuration.
+//! connections and answers of each user, bytes of a request and of an answer, and the time for
+//! each. In: an [`AdminNode`] that answers a request. Out: its answers. Knows no core, no scheduler
+//! and no configuration.
 
 pub mod access;
+mod callers;
 pub mod client;
 pub mod message;
 mod server;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use container_runtime::open_files;
 use node_web::admin::{AdminError, AdminOptions, AdminServer};
-use node_web::metrics::Port;
+use node_web::metrics::{Metrics, Port};
 use records::NodeId;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -80,7 +80,7 @@ impl Ports {
         let stuck = service_manager::stuck_parts(&shared.vitals);
         let options = slices::admin(config, process.utc_offset, &descriptors, stuck);
         let web = listen_web(config, shared, sockets, options).await?;
-        let operators = listen_to_operators(config)?;
+        let operators = listen_to_operators(config, &shared.metrics)?;
         let proxy = match &shared.proxy {
             Some(proxy) => {
                 let metrics = &shared.metrics;
@@ -146,14 +146,17 @@ impl Ports {
 
 /// Listens on the admin socket. The default path may not be possible, for example without the right
 /// to make folders in `/run`: the agent then runs without it.
-fn listen_to_operators(config: &Config) -> Result<Option<node_admin::AdminServer>, AgentError> {
+fn listen_to_operators(
+    config: &Config,
+    metrics: &Metrics,
+) -> Result<Option<node_admin::AdminServer>, AgentError> {
     let Some(path) = &config.admin.socket else {
         return Ok(None);
     };
     match node_admin::AdminServer::bind(path, slices::admin_rules(config)) {
         Ok(server) => {
             tracing::info!(socket = %server.path().display(), "operators are answered");
-            Ok(Some(server))
+            Ok(Some(server.with_refusals(metrics.refusals(Port::Admin))))
         }
         Err(error) if config.admin.is_required => Err(AgentError::Admin(error)),
         Err(error) => {

@@ -61,6 +61,8 @@ label! {
         Web => "web",
         /// Fetches of reducers.
         Shuffle => "shuffle",
+        /// Questions and orders of operators, on a Unix socket.
+        Admin => "admin",
     }
 }
 
