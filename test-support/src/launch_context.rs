@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, LocalResourceProto, LocalResourceTypeProto,
-    LocalResourceVisibilityProto, StringLocalResourceMapProto, UrlProto,
+    LocalResourceVisibilityProto, StringBytesMapProto, StringLocalResourceMapProto, UrlProto,
 };
 
 /// A launch context under construction: each method adds one part.
@@ -35,6 +35,16 @@ impl LaunchContext {
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.0.environment.push((name, value).into());
+        self
+    }
+
+    /// Gives an auxiliary service of the node its data.
+    #[must_use]
+    pub fn service_data(mut self, service: &str, data: bytes::Bytes) -> Self {
+        self.0.service_data.push(StringBytesMapProto {
+            key: Some(service.to_owned()),
+            value: Some(data),
+        });
         self
     }
 

@@ -18,10 +18,12 @@ mod disks;
 mod limits;
 mod localization;
 mod logs;
+mod ports;
 mod resources;
 mod rpc;
 mod soak;
 mod tokens;
+mod usage;
 
 use tests::scripted_cluster::ScriptedCluster;
 

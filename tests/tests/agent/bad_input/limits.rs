@@ -4,6 +4,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -27,7 +28,7 @@ use wire::token::Token;
 
 use crate::AGENT;
 
-const CLIENT_ID: ClientId = *b"0123456789abcdef";
+pub(super) const CLIENT_ID: ClientId = *b"0123456789abcdef";
 
 /// Time that an attacker waits for an answer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
@@ -45,21 +46,27 @@ fn limited() -> Limited {
     limited_with(|_| {})
 }
 
-/// Starts an agent with limits, after changes of its `yarn-site.xml`. As in Hadoop's scripts, its
-/// allocator has four arenas: each reserves 64 MiB of addresses, and one for each thread would take
-/// the limit without any memory being used.
+/// Starts an agent with limits, after changes of its `yarn-site.xml`.
 pub(super) fn limited_with(change: impl FnOnce(&mut Properties)) -> Limited {
     let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("agent");
+    let script = limited_agent(folder.path());
+    Limited {
+        cluster: ScriptedCluster::start_with(script.to_str().unwrap(), change),
+        _folder: folder,
+    }
+}
+
+/// Writes a script that is the agent with limits; returns its path. As in Hadoop's scripts, the
+/// allocator has four arenas: each reserves 64 MiB of addresses, and one for each thread would take
+/// the limit without any memory being used.
+pub(super) fn limited_agent(folder: &Path) -> PathBuf {
+    let script = folder.join("agent");
     let text = format!(
         "#!/bin/bash\nulimit -v 1048576 -n 4096\nexport MALLOC_ARENA_MAX=4\nexec '{AGENT}' \"$@\"\n"
     );
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    Limited {
-        cluster: ScriptedCluster::start_with(script.to_str().unwrap(), change),
-        _folder: folder,
-    }
+    script
 }
 
 /// Raises this process's own limit of open files as far as it may.
@@ -116,7 +123,19 @@ fn connect_many(rm: &ScriptedRm, port: u16, count: usize, bytes: &[u8]) -> Vec<T
 ///
 /// # Errors
 /// When the node refuses, or closes the connection.
-pub(super) fn prove(mut stream: TcpStream, token: Token) -> io::Result<TcpStream> {
+pub(super) fn prove(stream: TcpStream, token: Token) -> io::Result<TcpStream> {
+    prove_for(PROTOCOL, stream, token)
+}
+
+/// Authenticates as [`prove`] does, for calls of a protocol.
+///
+/// # Errors
+/// When the node refuses, or closes the connection.
+pub(super) fn prove_for(
+    protocol: &str,
+    mut stream: TcpStream,
+    token: Token,
+) -> io::Result<TcpStream> {
     let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
     let mut client = SaslClient::new(token, "cnonce".to_owned());
     let mut next = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
@@ -146,7 +165,7 @@ pub(super) fn prove(mut stream: TcpStream, token: Token) -> io::Result<TcpStream
             ClientStep::Done => break,
         }
     }
-    header::put_context(&mut next, &CLIENT_ID, None, PROTOCOL).unwrap();
+    header::put_context(&mut next, &CLIENT_ID, None, protocol).unwrap();
     stream.write_all(&next)?;
     Ok(stream)
 }

@@ -14,7 +14,6 @@
 mod polite;
 mod strangers;
 mod tenant;
-mod usage;
 mod web;
 mod zip_bomb;
 
@@ -31,8 +30,8 @@ use test_support::{Allocation, now_ms};
 use wire::token::Token;
 
 use self::polite::Polite;
-use self::usage::Usage;
-use crate::bad_input::limits::{allow_many_files, limited_with};
+use super::limits::{allow_many_files, limited_with};
+use super::usage::{self, Usage};
 
 /// User of all attacks that need a token.
 const TENANT: &str = "mallory";

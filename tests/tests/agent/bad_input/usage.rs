@@ -1,7 +1,9 @@
-//! What the agent has from the machine: memory, descriptors, threads.
+//! What a process has from the machine: memory, descriptors, threads.
 
 use std::fmt;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tests::wait;
@@ -17,6 +19,8 @@ const ALLOCATOR_KB: u64 = 8 * 1024;
 pub(super) struct Usage {
     rss_kb: u64,
     descriptors: usize,
+    /// Descriptors that are sockets.
+    sockets: usize,
     threads: u64,
 }
 
@@ -30,9 +34,16 @@ impl Usage {
             let number = line.and_then(|rest| rest.split_whitespace().next());
             number.unwrap().parse().unwrap()
         };
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        // One may be closed meanwhile.
+        let targets: Vec<PathBuf> = descriptors
+            .map(|entry| fs::read_link(entry.unwrap().path()).unwrap_or_default())
+            .collect();
+        let is_socket = |target: &&PathBuf| target.as_os_str().as_bytes().starts_with(b"socket:");
         Self {
             rss_kb: number("VmRSS:"),
-            descriptors: fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(),
+            descriptors: targets.len(),
+            sockets: targets.iter().filter(is_socket).count(),
             threads: number("Threads:"),
         }
     }
@@ -42,12 +53,25 @@ impl Usage {
         Self {
             rss_kb: self.rss_kb.max(other.rss_kb),
             descriptors: self.descriptors.max(other.descriptors),
+            sockets: self.sockets.max(other.sockets),
             threads: self.threads.max(other.threads),
         }
     }
 
-    fn is_back_to(self, before: &Self) -> bool {
+    /// Asserts that no more was taken since `before` than these bounds allow.
+    #[track_caller]
+    pub(super) fn assert_within(self, before: &Self, memory_kb: u64, sockets: usize) {
+        let is_within =
+            self.rss_kb <= before.rss_kb + memory_kb && self.sockets <= before.sockets + sockets;
+        assert!(is_within, "{before} before, {self}");
+    }
+
+    fn has_memory_of(self, before: &Self) -> bool {
         self.rss_kb <= before.rss_kb + before.rss_kb / MEMORY_TOLERANCE + ALLOCATOR_KB
+    }
+
+    fn is_back_to(self, before: &Self) -> bool {
+        self.has_memory_of(before)
             && self.descriptors <= before.descriptors
             && self.threads <= before.threads
     }
@@ -57,9 +81,10 @@ impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.1} MiB resident, {} descriptors, {} threads",
+            "{:.1} MiB resident, {} descriptors, {} of them sockets, {} threads",
             self.rss_kb as f64 / 1024.0,
             self.descriptors,
+            self.sockets,
             self.threads
         )
     }
@@ -100,5 +125,20 @@ pub(super) fn wait_back(
         looks += 1;
         let usage = Usage::of(pid);
         wait::check(usage.is_back_to(before), usage)
+    })
+}
+
+/// Connections of the node's own that it may have opened meanwhile: for heartbeats, and for each of
+/// two masters whose calls the AMRMProxy forwards.
+const OWN_SOCKETS: usize = 3;
+
+/// Waits until the agent has no more sockets than before but for its own, and little more
+/// memory. Descriptors of processes that are measured come and go with the machine's.
+#[track_caller]
+pub(super) fn wait_sockets_back(pid: u32, before: &Usage, deadline: Duration) -> Usage {
+    wait::until(format!("no more than {before}"), deadline, || {
+        let usage = Usage::of(pid);
+        let is_back = usage.has_memory_of(before) && usage.sockets <= before.sockets + OWN_SOCKETS;
+        wait::check(is_back, usage)
     })
 }
