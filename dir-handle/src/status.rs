@@ -42,6 +42,14 @@ pub struct FileStatus {
     pub length: u64,
     /// Time of the last modification, in seconds since the epoch.
     pub modified_s: i64,
+    /// Time of the last change of the file or of these facts, in nanoseconds since the epoch. The
+    /// kernel sets it, and nobody else can.
+    pub changed_ns: i64,
+}
+
+/// Returns a time in nanoseconds; that of the far past or future is cut.
+fn nanoseconds(seconds: i64, beyond: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(beyond)
 }
 
 fn kind_of(mode: u32) -> FileKind {
@@ -65,6 +73,7 @@ impl From<&FileStat> for FileStatus {
             group: stat.st_gid,
             length: u64::try_from(stat.st_size).unwrap_or(0),
             modified_s: stat.st_mtime,
+            changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
         }
     }
 }
@@ -81,6 +90,7 @@ impl From<&Metadata> for FileStatus {
             group: metadata.gid(),
             length: metadata.size(),
             modified_s: metadata.mtime(),
+            changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }

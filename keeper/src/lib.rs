@@ -33,5 +33,5 @@ mod starts;
 pub use front::{Beside, front};
 pub use keep::{KeepError, Kept, keep};
 pub use link::die_with_parent;
-pub use records::{ExitRecords, LeftProcess, ProcessIdentity};
+pub use records::{ExitRecords, LeftProcess, ProcessIdentity, boot_id};
 pub use starts::{FoundStart, StartSlot, StartSlots, StartsError};

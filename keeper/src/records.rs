@@ -60,7 +60,10 @@ pub struct LeftProcess {
 }
 
 /// Returns the kernel's name of this boot.
-pub(crate) fn boot_id() -> io::Result<String> {
+///
+/// # Errors
+/// The kernel's file cannot be read.
+pub fn boot_id() -> io::Result<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     Ok(id.trim().to_owned())
 }

@@ -20,6 +20,7 @@ mod downloads;
 mod evict;
 mod places;
 mod requests;
+mod restore;
 mod values;
 
 use std::collections::BTreeMap;
@@ -34,8 +35,10 @@ use super::user_name::UserName;
 use downloads::{Downloads, Lane};
 use places::ScopeIndex;
 use requests::{Item, ItemState, Request};
+pub(super) use restore::Restored;
 pub(super) use values::{
-    Begun, CachedResource, Complete, Download, EntryId, Failure, Finished, Place, RequestId, Wanted,
+    Begun, CacheKey, CachedResource, Complete, Download, EntryId, Failure, Finished, Place,
+    RequestId, Wanted,
 };
 use values::{Entry, EntryState};
 
@@ -52,6 +55,8 @@ pub(super) struct Cache {
     entries: BTreeMap<EntryId, Entry>,
     requests: BTreeMap<RequestId, Request>,
     by_container: BTreeMap<ContainerId, Vec<RequestId>>,
+    /// Resources that containers of an earlier run of the agent use.
+    held: BTreeMap<ContainerId, Vec<EntryId>>,
     downloads: Downloads,
     /// Counter, source of ids and of the order of use.
     tick: u64,
@@ -68,6 +73,7 @@ impl Cache {
             entries: BTreeMap::new(),
             requests: BTreeMap::new(),
             by_container: BTreeMap::new(),
+            held: BTreeMap::new(),
             downloads: Downloads::new(shared_threads),
             tick: 0,
         }
@@ -128,12 +134,16 @@ impl Cache {
     /// Assigns to a request the cached ones of its next [`BEGIN_MAX`] resources, and makes it wait
     /// for the others, whose downloads are queued. Entries in `missing` are not on the disk.
     pub(super) fn begin(&mut self, id: RequestId, missing: &[EntryId]) -> Begun {
+        let mut forgotten = Vec::new();
         for entry in missing {
-            self.detach(*entry);
+            forgotten.extend(self.detach(*entry));
         }
         let tick = self.next_tick();
         let Some(request) = self.requests.get_mut(&id) else {
-            return Begun::default();
+            return Begun {
+                forgotten,
+                ..Begun::default()
+            };
         };
         let items = request.items.iter_mut().enumerate();
         for (position, item) in items.skip(request.begun).take(BEGIN_MAX) {
@@ -172,6 +182,7 @@ impl Cache {
         Begun {
             is_partial: request.begun < request.items.len(),
             complete: self.complete(id),
+            forgotten,
         }
     }
 
@@ -254,7 +265,8 @@ impl Cache {
                 }
             }
             Err(error) => {
-                self.detach(id);
+                // It had no place yet.
+                let _none = self.detach(id);
                 for (waiter, positions) in waiters {
                     if let Some(failure) = self.fail(waiter, &positions, &error) {
                         finished.failed.push((waiter, failure));
@@ -275,16 +287,21 @@ impl Cache {
         self.tick
     }
 
-    /// Unlists an entry, and removes it altogether once no container uses it.
-    fn detach(&mut self, id: EntryId) {
-        self.unlist(id);
-        if self
-            .entries
-            .get(&id)
-            .is_some_and(|entry| entry.users.is_empty())
-        {
+    /// Unlists an entry, and removes it altogether once no container uses it. Returns its place, if
+    /// it had one and was listed.
+    fn detach(&mut self, id: EntryId) -> Option<(Scope, Place)> {
+        let was_listed = self.unlist(id);
+        let entry = self.entries.get(&id)?;
+        let forgotten = match &entry.state {
+            EntryState::Ready { place, .. } if was_listed => {
+                Some((entry.scope.clone(), place.clone()))
+            }
+            EntryState::Ready { .. } | EntryState::Downloading { .. } => None,
+        };
+        if entry.users.is_empty() {
             self.entries.remove(&id);
         }
+        forgotten
     }
 }
 

@@ -22,6 +22,7 @@ use super::disk_checks::{Checks, DiskPlaces};
 use super::disk_health::{Condition, DirKind, DiskHealth, DisksReport};
 use super::earlier::Needed;
 use super::error::DirsError;
+use super::kept::KeptResource;
 use super::layout::{self, Modes, Scope, Step};
 use super::user_name::UserName;
 use dir_handle::{DirHandle, Owner};
@@ -63,6 +64,8 @@ pub struct StartedDirs {
     pub checks: DiskChecks,
     /// Renamed folders of an earlier run, for the deletion service.
     pub leftovers: Vec<Deletion>,
+    /// Resources of an earlier run that are in the caches as they were recorded.
+    pub cached: Vec<KeptResource>,
 }
 
 /// What the checks of the directories keep from one to the next.
@@ -213,7 +216,7 @@ impl NodeDirs {
         });
         let dirs = Self { inner, users: None };
         let mut checks = Checks::default();
-        let leftovers = checks.round(&dirs, now)?;
+        let earlier = checks.round(&dirs, now)?;
         let view = dirs.view();
         for kind in [DirKind::Local, DirKind::Log] {
             if health.is_none() && view.good(kind).is_empty() {
@@ -225,7 +228,8 @@ impl NodeDirs {
         Ok(StartedDirs {
             dirs,
             checks: DiskChecks(checks),
-            leftovers,
+            leftovers: earlier.leftovers,
+            cached: earlier.cached,
         })
     }
 

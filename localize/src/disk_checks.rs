@@ -18,11 +18,11 @@ use dir_handle::DiskSpace;
 use records::EpochMillis;
 use threads::ThreadOwner;
 
-use super::deletion::{Deletion, DeletionService};
+use super::deletion::DeletionService;
 use super::dirs::{DiskChecks, NodeDirs, View};
 use super::disk::Disk;
 use super::disk_health::{DirKind, DisksReport};
-use super::earlier::Needed;
+use super::earlier::{Earlier, Needed};
 use super::error::DirsError;
 use super::start;
 use crate::config::DirsConfig;
@@ -77,6 +77,19 @@ impl DiskPlaces {
         }
     }
 
+    fn give_up_cached(&mut self) {
+        let first = self.local.first().and_then(|place| place.needed.as_ref());
+        let Some(needed) = first.filter(|needed| !needed.cached.is_empty()) else {
+            return;
+        };
+        let mut without = Needed::clone(needed);
+        without.cached = Vec::new();
+        let without = Arc::new(without);
+        for place in self.local.iter_mut().chain(&mut self.log) {
+            place.needed = Some(Arc::clone(&without));
+        }
+    }
+
     fn of_mut(&mut self, kind: DirKind) -> &mut [DiskPlace] {
         match kind {
             DirKind::Local => &mut self.local,
@@ -94,8 +107,8 @@ type Answer = (Id, Probed);
 pub(super) struct Probed {
     /// The open directory and the room on its disk, or the reason that it cannot be used.
     pub(super) result: Result<(Arc<Disk>, DiskSpace), String>,
-    /// Renamed folders of an earlier run.
-    pub(super) leftovers: Vec<Deletion>,
+    /// Folders of an earlier run.
+    pub(super) earlier: Earlier,
 }
 
 /// Function that checks one directory.
@@ -138,7 +151,8 @@ impl Checks {
     }
 
     /// Checks every directory and makes the result the view of `dirs`. Returns the folders of an
-    /// earlier run that were found.
+    /// earlier run that were found. From then on no records of the caches count: those of a
+    /// directory that could not be used are given up.
     ///
     /// # Errors
     /// [`DirsError::NoThread`]: nothing has changed.
@@ -146,7 +160,7 @@ impl Checks {
         &mut self,
         dirs: &NodeDirs,
         now: EpochMillis,
-    ) -> Result<Vec<Deletion>, DirsError> {
+    ) -> Result<Earlier, DirsError> {
         let (_, answers) = self.answers.clone();
         // Ends of checks that a round has given up.
         for (id, _) in answers.try_iter() {
@@ -154,7 +168,7 @@ impl Checks {
         }
         let mut view = (*dirs.view()).clone();
         let mut waiting = self.ask_all(&view, now).map_err(DirsError::NoThread)?;
-        let mut leftovers = Vec::new();
+        let mut earlier = Earlier::default();
         let deadline = Instant::now() + self.patience;
         while !waiting.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -163,12 +177,13 @@ impl Checks {
                     Ok(answer) => answer,
                     Err(_) => break,
                 },
-                recv(self.stopped) -> _ => return Ok(leftovers),
+                recv(self.stopped) -> _ => return Ok(earlier),
                 default(left) => break,
             };
             self.running.remove(&id);
             if waiting.remove(&id) {
-                leftovers.append(&mut probed.leftovers);
+                earlier.leftovers.append(&mut probed.earlier.leftovers);
+                earlier.cached.append(&mut probed.earlier.cached);
                 take(&mut view, id, probed.result);
             }
         }
@@ -176,8 +191,9 @@ impl Checks {
             let reason = format!("the disk has not answered for {:?}", self.patience);
             take(&mut view, *id, Err(reason));
         }
+        view.places.give_up_cached();
         dirs.set_view(view);
-        Ok(leftovers)
+        Ok(earlier)
     }
 
     /// Starts a check of each directory that has none. Returns these directories.
@@ -247,7 +263,7 @@ impl DiskChecker {
         let thread = owner.start("disk-health", move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 match checks.round(&dirs, wall_clock()) {
-                    Ok(leftovers) => deletion.delete(leftovers),
+                    Ok(earlier) => deletion.delete(earlier.leftovers),
                     Err(error) => {
                         let error = crate::error_chain(&error);
                         tracing::warn!(error, "the directories are checked later");

@@ -3,7 +3,7 @@
 //! Nothing is renamed here: running containers have paths. What no record names is returned for
 //! deletion, by handle and without following links, like every deletion.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use super::deletion::Deletion;
 use super::dirs::{ContainerDirs, ContainerFolder, NodeDirs};
 use super::disk::Disk;
 use super::disk_health::DirKind;
+use super::kept::{KeptResource, Seal};
 use super::layout::{self, APP_CACHE, FILE_CACHE, USER_CACHE};
 use super::user_name::UserName;
 
@@ -31,12 +32,19 @@ pub struct Needed {
     pub containers: BTreeSet<ContainerId>,
     /// Paths of localized resources that containers have links to.
     pub resources: BTreeSet<PathBuf>,
+    /// Applications that have ended here, of which only the logs stay.
+    pub logs: BTreeSet<ApplicationId>,
+    /// Resources in the caches by their records, which stay if they are what was recorded.
+    pub cached: Vec<KeptResource>,
+    /// Containers have links to resources that no record names, so that all of them stay.
+    pub has_unknown_resources: bool,
 }
 
 impl Needed {
     /// Returns whether an application's log folder stays.
     pub(super) fn has_logs_of(&self, name: &str) -> bool {
-        name.parse().is_ok_and(|id| self.applications.contains(&id))
+        name.parse()
+            .is_ok_and(|id| self.applications.contains(&id) || self.logs.contains(&id))
     }
 
     fn has_resource_in(&self, folder: &Path) -> bool {
@@ -45,12 +53,25 @@ impl Needed {
     }
 }
 
-/// Lists the folders below a local directory that nobody needs.
-pub(super) fn not_needed(disk: &Arc<Disk>, needed: &Needed) -> Vec<Deletion> {
+/// Folders of an earlier run.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    /// Those that nobody needs.
+    pub(super) leftovers: Vec<Deletion>,
+    /// Resources that are in the caches as they were recorded.
+    pub(super) cached: Vec<KeptResource>,
+}
+
+/// Looks at the folders below a local directory.
+pub(super) fn look_at(disk: &Arc<Disk>, needed: &Needed) -> Earlier {
+    let recorded = needed.cached.iter();
+    let recorded = recorded.filter(|kept| kept.local_dir == disk.path);
+    let recorded = recorded.filter_map(|kept| Some((kept.folder()?, kept)));
     let mut found = Search {
         disk,
         needed,
-        deletions: Vec::new(),
+        recorded: recorded.collect(),
+        found: Earlier::default(),
     };
     found.cache(vec![FILE_CACHE.to_owned()], 0);
     for user in found.names(&[USER_CACHE.to_owned()]) {
@@ -59,13 +80,15 @@ pub(super) fn not_needed(disk: &Arc<Disk>, needed: &Needed) -> Vec<Deletion> {
         found.cache(below(FILE_CACHE), 0);
         found.applications(&below(APP_CACHE));
     }
-    found.deletions
+    found.found
 }
 
 struct Search<'a> {
     disk: &'a Arc<Disk>,
     needed: &'a Needed,
-    deletions: Vec<Deletion>,
+    /// Records of this disk, by the folder of the resource.
+    recorded: BTreeMap<PathBuf, &'a KeptResource>,
+    found: Earlier,
 }
 
 impl Search<'_> {
@@ -89,7 +112,25 @@ impl Search<'_> {
     }
 
     fn delete(&mut self, names: Vec<String>) {
-        self.deletions.push(Deletion::new(self.disk.clone(), names));
+        let deletion = Deletion::new(self.disk.clone(), names);
+        self.found.leftovers.push(deletion);
+    }
+
+    /// Returns whether a folder has a resource as it was recorded, and lists it.
+    fn is_cached(&mut self, folder: &[String], path: &Path) -> bool {
+        let Some(kept) = self.recorded.remove(path) else {
+            return false;
+        };
+        let opened = self.disk.root.open_all(folder);
+        let status = opened.and_then(|folder| folder.status(&kept.name));
+        let is_whole = status.is_ok_and(|status| Seal::of(&status) == Some(kept.seal));
+        if is_whole {
+            self.found.cached.push(kept.clone());
+        } else {
+            let path = path.display();
+            tracing::warn!(%path, "a cached resource is not what it was: it is fetched again");
+        }
+        is_whole
     }
 
     fn applications(&mut self, folder: &[String]) {
@@ -102,8 +143,11 @@ impl Search<'_> {
             }
             for name in self.names(&application) {
                 let id: Result<ContainerId, _> = name.parse();
-                if id.is_ok_and(|id| !self.needed.containers.contains(&id)) {
-                    self.delete([application.as_slice(), &[name]].concat());
+                let inside = [application.as_slice(), std::slice::from_ref(&name)].concat();
+                if name == FILE_CACHE {
+                    self.cache_of_application(&inside);
+                } else if id.is_ok_and(|id| !self.needed.containers.contains(&id)) {
+                    self.delete(inside);
                 }
             }
         }
@@ -117,7 +161,28 @@ impl Search<'_> {
             let inside = [folder.as_slice(), std::slice::from_ref(&name)].concat();
             if is_shard && level < SHARD_LEVELS_MAX {
                 self.cache(inside, level + 1);
-            } else if !self.needed.has_resource_in(&self.path(&inside)) {
+            } else {
+                let path = self.path(&inside);
+                let stays = self.is_cached(&inside, &path)
+                    || self.needed.has_unknown_resources
+                    || self.needed.has_resource_in(&path);
+                if !stays {
+                    self.delete(inside);
+                }
+            }
+        }
+    }
+
+    /// Looks at the resources of an application that goes on. What no record names goes with it.
+    fn cache_of_application(&mut self, folder: &[String]) {
+        for name in self.names(folder) {
+            let inside = [folder, &[name]].concat();
+            let path = self.path(&inside);
+            let was_recorded = self.recorded.contains_key(&path);
+            if was_recorded
+                && !self.is_cached(&inside, &path)
+                && !self.needed.has_resource_in(&path)
+            {
                 self.delete(inside);
             }
         }
@@ -233,6 +298,7 @@ mod tests {
             applications: [app].into(),
             containers: [kept].into(),
             resources: [root.join("local/filecache/0/11/job.jar")].into(),
+            ..Needed::default()
         };
         let again = NodeDirs::start_again(&config(root), None, EpochMillis(7), needed).unwrap();
         assert_eq!(

@@ -5,6 +5,7 @@
 //!            ┌── cache: places, users and waiting requests of each resource (no I/O)
 //!            │     └── turns: whose download is next (pure)
 //! Localizer ─┼── fetch ── unpack: a resource from its source into a cache directory
+//!            ├── kept: what stays in the caches over a restart, as records
 //!            └── deletion: folders that are no longer needed
 //! NodeDirs: the folders on every local and log disk, all reached through directory handles
 //!   └── disk_health: which disks are good (pure) ◄── disk_checks ── start: one disk, on its thread
@@ -33,6 +34,7 @@ mod extract;
 mod fetch;
 #[doc(hidden)]
 pub mod fuzzing;
+mod kept;
 mod layout;
 mod local_source;
 mod localizer;
@@ -52,6 +54,7 @@ pub use disk_checks::DiskChecker;
 pub use disk_health::{DirKind, DirNumbers, DisksReport};
 pub use earlier::Needed;
 pub use error::{DirsError, FetchError, LocalizeError, UnpackError};
+pub use kept::{KeptRecords, KeptResource, Seal};
 pub use localizer::{Localizer, LocalizerThreads, Statuses};
 pub use remove_tree::remove_folder;
 pub use resource::{

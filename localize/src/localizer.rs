@@ -15,10 +15,11 @@
 
 mod books;
 mod download;
+mod keeping;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ use super::deletion::DeletionService;
 use super::dirs::NodeDirs;
 use super::error::LocalizeError;
 use super::fetch::{SourceOf, sources};
+use super::kept::KeptRecords;
 use super::resource::{LocalizeRequest, LocalizedResource, ResourceStatus};
 use super::user_name::UserName;
 
@@ -103,6 +105,8 @@ struct Shared {
     wall_clock: fn() -> EpochMillis,
     source_of: SourceOf,
     source_timeout: Duration,
+    /// Records of what is in the caches; empty: nothing outlives the agent.
+    records: OnceLock<Arc<dyn KeptRecords>>,
 }
 
 struct State {
@@ -156,6 +160,7 @@ impl Localizer {
             wall_clock,
             source_of,
             source_timeout: Duration::from_millis(config.source_timeout_ms),
+            records: OnceLock::new(),
         });
         let (commands, to_do) = unbounded();
         let keeper = shared.clone();
@@ -214,7 +219,10 @@ impl Localizer {
     /// does so every `localizer.cache.cleanup.interval-ms`). Returns the number of deleted
     /// resources. Waits for the books.
     pub fn clean_up_cache(&self, target_bytes: u64) -> usize {
-        let evicted = self.shared.state().cache.evict(target_bytes);
+        let mut state = self.shared.state();
+        let evicted = state.cache.evict(target_bytes);
+        self.shared.forget(&evicted);
+        drop(state);
         let deletions = evicted
             .iter()
             .filter_map(|(scope, place)| self.shared.deletion_of(scope, place));

@@ -61,6 +61,20 @@ impl Shards {
         directory
     }
 
+    /// Counts a resource of an earlier run in this directory.
+    pub(super) fn count(&mut self, directory: usize) {
+        while self.counts.len() <= directory {
+            self.counts.push(0);
+            self.reopen(self.counts.len() - 1);
+        }
+        if let Some(count) = self.counts.get_mut(directory) {
+            *count += 1;
+            if *count >= self.limit && self.is_open.remove(&directory) {
+                self.open.retain(|open| *open != directory);
+            }
+        }
+    }
+
     /// Uncounts a removed resource of this directory.
     pub(super) fn release(&mut self, directory: usize) {
         if let Some(count) = self.counts.get_mut(directory) {
@@ -149,6 +163,16 @@ mod tests {
         assert_eq!([shards.take(), shards.take(), shards.take()], [0, 1, 2]);
         shards.release(1);
         assert_eq!([shards.take(), shards.take()], [1, 3]);
+    }
+
+    #[test]
+    fn resources_of_an_earlier_run_take_the_room_that_they_took() {
+        let mut shards = shards(38);
+        for directory in [0, 2, 0] {
+            shards.count(directory);
+        }
+        let taken: Vec<_> = (0..4).map(|_| shards.take()).collect();
+        assert_eq!(taken, [1, 1, 2, 3]);
     }
 
     #[test]

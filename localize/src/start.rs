@@ -18,7 +18,7 @@ use super::deletion::Deletion;
 use super::disk::Disk;
 use super::disk_checks::{DiskPlace, Probed};
 use super::disk_health::DirKind;
-use super::earlier::{Needed, not_needed};
+use super::earlier::{Earlier, Needed, look_at};
 use super::layout::{FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
 use dir_handle::{Access, DirHandle, DiskSpace};
 
@@ -34,16 +34,16 @@ const FOLDERS: [(&str, u32); 3] = [
 /// Checks a directory (Hadoop: `DiskChecker.checkDir`, whose texts these are), opens it if it is
 /// another one than before, and makes what is missing of it.
 pub(super) fn probe(kind: DirKind, place: &DiskPlace, now: EpochMillis) -> Probed {
-    let mut leftovers = Vec::new();
-    let result = check(kind, place, now, &mut leftovers);
-    Probed { result, leftovers }
+    let mut earlier = Earlier::default();
+    let result = check(kind, place, now, &mut earlier);
+    Probed { result, earlier }
 }
 
 fn check(
     kind: DirKind,
     place: &DiskPlace,
     now: EpochMillis,
-    leftovers: &mut Vec<Deletion>,
+    earlier: &mut Earlier,
 ) -> Result<(Arc<Disk>, DiskSpace), String> {
     let path = &place.path;
     let failed = |action: &'static str| {
@@ -69,9 +69,12 @@ fn check(
     };
     if !place.was_open {
         let needed = place.needed.as_deref();
-        mark_for_deletion(&disk, (kind, needed), now, leftovers).map_err(failed("clean up"))?;
+        let marked = &mut earlier.leftovers;
+        mark_for_deletion(&disk, (kind, needed), now, marked).map_err(failed("clean up"))?;
         if let (DirKind::Local, Some(needed)) = (kind, needed) {
-            leftovers.extend(not_needed(&disk, needed));
+            let mut found = look_at(&disk, needed);
+            earlier.leftovers.append(&mut found.leftovers);
+            earlier.cached = found.cached;
         }
     }
     if kind == DirKind::Local {
@@ -185,7 +188,7 @@ mod tests {
     /// Checks a directory for the first time.
     fn opened(kind: DirKind, path: &Path) -> (Arc<Disk>, Vec<Deletion>) {
         let probed = probe(kind, &place(path), NOW);
-        (probed.result.unwrap().0, probed.leftovers)
+        (probed.result.unwrap().0, probed.earlier.leftovers)
     }
 
     fn place(path: &Path) -> DiskPlace {
@@ -281,7 +284,7 @@ mod tests {
         fs::create_dir(path.join("usercache/joe")).unwrap();
         let same = probe(DirKind::Local, &known, NOW);
         assert!(Arc::ptr_eq(&same.result.unwrap().0, &disk));
-        assert!(path.join("usercache/joe").is_dir() && same.leftovers.is_empty());
+        assert!(path.join("usercache/joe").is_dir() && same.earlier.leftovers.is_empty());
 
         fs::remove_dir_all(&path).unwrap();
         let anew = probe(DirKind::Local, &known, NOW);

@@ -13,10 +13,12 @@
 //! With `yarn.nodemanager.recovery.enabled` off nothing here exists.
 
 mod decide;
+mod kept_files;
 mod record;
 mod stored;
 
 pub use decide::{Decided, Recovered, Stranger, decide};
+pub use kept_files::{KEPT_FILES, KeptFiles};
 pub use record::{
     AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, EndedProcess, Ending, KeyRecord,
     KeysRecord, RecordError, ServiceDataRecord, Stage, StartRecord, StateRecord,

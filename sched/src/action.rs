@@ -28,7 +28,7 @@ pub enum Event {
     /// `startContainers` accepted this container; its resources must be localized.
     Start(ContainerSpec),
     /// The launch context of a container names a policy for retries, in place of none or an earlier
-    /// one. Failures before this event do not count.
+    /// one. Failures before this event do not count, but for those of an earlier run of the agent.
     RetryPolicy {
         /// Container that the policy is for.
         id: ContainerId,

@@ -81,5 +81,5 @@ pub use node_load::{
 pub use queue_limit::{QueueLimitCalculator, QueueLimitConfig};
 pub use queue_policy::OpportunisticContainersQueuePolicy;
 pub use random::{Draw, SplitMix64};
-pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, RetryOn};
+pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, GrantedRetries, RetryOn};
 pub use utilization::VmemPmemRatio;

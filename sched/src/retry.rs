@@ -70,14 +70,26 @@ pub(crate) struct Retry {
     pub(crate) remaining: Option<u32>,
 }
 
+/// Retries that a container has been granted by its policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GrantedRetries {
+    /// Number of them, unless the policy has no limit.
+    pub count: u32,
+    /// Times of those within the policy's validity interval, oldest first; at most
+    /// [`FAILURES_IN_WINDOW_MAX`]. Empty if each failure counts for ever.
+    pub recent: Vec<MonoMillis>,
+}
+
 /// Policy of one container with the retries so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Retries {
     policy: ContainerRetryContext,
-    /// Retries granted, if each failure counts for ever.
+    /// Retries granted, unless the policy has no limit.
     granted: u32,
     /// Times of the retries within the validity interval, oldest first.
     recent: VecDeque<MonoMillis>,
+    /// Retries were granted in an earlier run of the agent, and the policy is not known yet.
+    is_recovered: bool,
 }
 
 impl Retries {
@@ -87,6 +99,36 @@ impl Retries {
             policy,
             granted: 0,
             recent: VecDeque::new(),
+            is_recovered: false,
+        }
+    }
+
+    /// Returns the counters of a container of an earlier run, whose policy follows.
+    pub(crate) fn recovered(retries: GrantedRetries) -> Self {
+        let max = usize::try_from(FAILURES_IN_WINDOW_MAX).unwrap_or(usize::MAX);
+        let beyond = retries.recent.len().saturating_sub(max);
+        Self {
+            policy: ContainerRetryContext::default(),
+            granted: retries.count,
+            recent: retries.recent.into_iter().skip(beyond).collect(),
+            is_recovered: true,
+        }
+    }
+
+    /// Follows a policy, under which no failure counts yet but those of an earlier run.
+    pub(crate) fn follow(&mut self, policy: ContainerRetryContext) {
+        if std::mem::take(&mut self.is_recovered) {
+            self.policy = policy;
+        } else {
+            *self = Self::new(policy);
+        }
+    }
+
+    /// Returns the retries that were granted.
+    pub(crate) fn granted(&self) -> GrantedRetries {
+        GrantedRetries {
+            count: self.granted,
+            recent: self.recent.iter().copied().collect(),
         }
     }
 
@@ -113,6 +155,7 @@ impl Retries {
                 let max = usize::try_from(max.min(FAILURES_IN_WINDOW_MAX)).unwrap_or(usize::MAX);
                 let remaining = max.saturating_sub(self.recent.len()).checked_sub(1)?;
                 self.recent.push_back(now);
+                self.granted = self.granted.saturating_add(1);
                 Some(u32::try_from(remaining).unwrap_or(u32::MAX))
             }
         };
@@ -177,6 +220,26 @@ mod tests {
         assert_eq!(remaining(&mut retries, 1, 0), Some(Some(0)));
         assert_eq!(remaining(&mut retries, 1, 100), None);
         assert_eq!(remaining(&mut retries, 1, 101), Some(Some(0)));
+    }
+
+    #[test]
+    fn retries_of_an_earlier_run_count_under_the_policy_that_follows_and_no_other() {
+        let forever = policy(RetryOn::AllErrors, Some(2));
+        let in_window = ContainerRetryContext {
+            failures_validity_ms: Some(100),
+            ..forever.clone()
+        };
+        for policy in [forever, in_window] {
+            let mut first = Retries::new(policy.clone());
+            assert_eq!(remaining(&mut first, 1, 5), Some(Some(1)));
+            let mut next = Retries::recovered(first.granted());
+            next.follow(policy.clone());
+            assert_eq!(remaining(&mut next, 1, 9), Some(Some(0)), "{policy:?}");
+            assert_eq!(remaining(&mut next, 1, 10), None);
+            assert_eq!(next.granted().count, 2);
+            next.follow(policy);
+            assert_eq!(remaining(&mut next, 1, 11), Some(Some(1)));
+        }
     }
 
     proptest! {

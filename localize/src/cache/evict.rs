@@ -33,7 +33,7 @@ impl Cache {
             }
             total = total.saturating_sub(bytes);
             kept -= 1;
-            self.unlist(id);
+            let _listed = self.unlist(id);
             if let Some(Entry {
                 scope,
                 state: EntryState::Ready { place, .. },

@@ -67,15 +67,18 @@ impl Cache {
         }
     }
 
-    /// Removes an entry from its cache's index, so that no request finds it.
-    pub(super) fn unlist(&mut self, id: EntryId) {
+    /// Removes an entry from its cache's index, so that no request finds it. Returns whether it was
+    /// there.
+    pub(super) fn unlist(&mut self, id: EntryId) -> bool {
         let Some(entry) = self.entries.get(&id) else {
-            return;
+            return false;
         };
         if let Some(index) = self.scopes.get_mut(&entry.scope)
             && index.entries.get(&entry.key) == Some(&id)
         {
             index.entries.remove(&entry.key);
+            return true;
         }
+        false
     }
 }

@@ -69,6 +69,9 @@ impl Cache {
                 }
             }
         }
+        for entry in self.held.remove(&container).unwrap_or_default() {
+            self.stop_using(entry, container, tick);
+        }
         open
     }
 
@@ -195,7 +198,8 @@ impl Cache {
                 let is_waited_for = !waiters.is_empty();
                 self.downloads.leave(id_of_entry, &user, is_waited_for);
                 if !is_waited_for {
-                    self.detach(id_of_entry);
+                    // It has no place that a request knows.
+                    let _none = self.detach(id_of_entry);
                 }
             }
         }

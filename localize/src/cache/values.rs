@@ -60,7 +60,7 @@ pub(in super::super) struct Wanted {
 }
 
 /// A download for a thread to perform.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in super::super) struct Download {
     pub(in super::super) entry: EntryId,
     pub(in super::super) scope: Scope,
@@ -89,6 +89,8 @@ pub(in super::super) struct Begun {
     pub(in super::super) is_partial: bool,
     /// Answer to the request, if nothing has to be waited for.
     pub(in super::super) complete: Option<Complete>,
+    /// Places of resources that were missing on the disk, and that no request finds any more.
+    pub(in super::super) forgotten: Vec<(Scope, Place)>,
 }
 
 /// Failure of a request.

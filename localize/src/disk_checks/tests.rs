@@ -87,8 +87,8 @@ fn a_directory_serves_again_with_its_folders_once_it_can_be_used() {
     std::fs::remove_file(&in_the_way).unwrap();
     // What an earlier run left there.
     std::fs::create_dir_all(in_the_way.join("usercache/joe")).unwrap();
-    let leftovers = checks.round(&dirs, NOW).unwrap();
-    assert_eq!(leftovers.len(), 1);
+    let earlier = checks.round(&dirs, NOW).unwrap();
+    assert_eq!(earlier.leftovers.len(), 1);
     assert_eq!(dirs.report().report, "");
     let made = dirs
         .create_container_dirs(

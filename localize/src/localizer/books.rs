@@ -101,6 +101,7 @@ impl Shared {
         let scope = Scope::Application(user.clone(), application);
         let mut state = self.state();
         let open = state.cache.remove_application(&scope, application);
+        self.forget_all(application);
         let replies = state.take_replies(open);
         drop(state);
         cancel_all(replies);
@@ -120,7 +121,10 @@ impl Shared {
             .filter(|(_, scope, place)| !self.is_on_disk(scope, place))
             .map(|(entry, ..)| entry)
             .collect();
-        let begun = self.state().cache.begin(request, &missing);
+        let mut state = self.state();
+        let begun = state.cache.begin(request, &missing);
+        self.forget(&begun.forgotten);
+        drop(state);
         to_begin.ended(&user);
         if begun.is_partial {
             to_begin.queue(&user, request);

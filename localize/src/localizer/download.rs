@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use super::super::cache::{Download, EntryId, Place};
+use super::super::cache::{Download, Place};
 use super::super::deletion::Deletion;
 use super::super::error::{DirsError, FetchError};
 use super::super::fetch::{self, Fetch};
-use super::super::layout::{self, Modes, Scope};
+use super::super::kept::{self, Seal};
+use super::super::layout::Scope;
 use super::super::resource::{ResourceKind, ResourceSpec};
 use super::Shared;
 use dir_handle::DirHandle;
@@ -20,6 +21,15 @@ use dir_handle::DirHandle;
 /// Limit on numbers tried for a download whose folder already exists. Only a folder that is still
 /// being deleted, or that a user created, is in the way.
 const PLACE_TRIES_MAX: u32 = 1000;
+
+/// A resource that is complete in its place.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) place: Place,
+    pub(super) bytes: u64,
+    /// Facts by which it is known again; `None`: they cannot be read.
+    pub(super) seal: Option<Seal>,
+}
 
 impl Shared {
     /// Starts the downloads whose turn it is, each on a thread.
@@ -44,12 +54,11 @@ impl Shared {
     }
 
     fn spawn(self: &Arc<Self>, download: Download) {
-        let entry = download.entry;
-        let shared = self.clone();
+        let (shared, of_thread) = (self.clone(), download.clone());
         let thread = std::thread::Builder::new().name("localize-fetch".to_owned());
-        let spawned = thread.spawn(move || shared.download_each(download));
+        let spawned = thread.spawn(move || shared.download_each(of_thread));
         if let Err(error) = spawned {
-            self.finish(entry, Err(FetchError::NoThread(error)));
+            self.finish(&download, Err(FetchError::NoThread(error)));
         }
     }
 
@@ -58,8 +67,8 @@ impl Shared {
         let mut next = Some(first);
         while let Some(download) = next {
             let result = self.download(&download);
-            let place = result.as_ref().ok().map(|(place, _)| place.clone());
-            let is_unwanted = self.finish(download.entry, result);
+            let place = result.as_ref().ok().map(|stored| stored.place.clone());
+            let is_unwanted = self.finish(&download, result);
             if let (Some(place), true) = (place, is_unwanted) {
                 self.discard(&download.scope, &place);
             }
@@ -73,10 +82,17 @@ impl Shared {
 
     /// Records the end of a download and answers the requests that waited for it. Returns whether
     /// none did.
-    fn finish(&self, entry: EntryId, result: Result<(Place, u64), FetchError>) -> bool {
+    fn finish(&self, download: &Download, result: Result<Stored, FetchError>) -> bool {
+        let entry = download.entry;
         let mut state = self.state();
+        let stored = result.as_ref().ok().cloned();
+        let result = result.map(|stored| (stored.place, stored.bytes));
         let finished = state.cache.finish(entry, result.map_err(Arc::new));
         state.cache.thread_ended(entry);
+        if let Some(stored) = stored.filter(|_| !finished.unwanted) {
+            // Before the lock is released, and with it before anything could evict the resource.
+            self.keep(download, &stored);
+        }
         drop(state);
         self.thread_ended.notify_all();
         self.answer(finished.complete, finished.failed);
@@ -86,7 +102,7 @@ impl Shared {
     pub(super) fn path_of(&self, scope: &Scope, place: &Place) -> PathBuf {
         let disk = self.dirs.local(place.disk);
         let mut path = disk.map(|disk| disk.path.clone()).unwrap_or_default();
-        path.extend(folder_names(scope, place));
+        path.extend(kept::names_to(scope, place));
         path.push(place.id.to_string());
         path.push(&place.name);
         path
@@ -96,7 +112,7 @@ impl Shared {
         let Some(disk) = self.dirs.local(place.disk) else {
             return false;
         };
-        let mut names = folder_names(scope, place);
+        let mut names = kept::names_to(scope, place);
         names.push(place.id.to_string());
         let folder = disk.root.open_all(names);
         let kind = folder.and_then(|folder| folder.kind(&place.name));
@@ -116,7 +132,7 @@ impl Shared {
 
     fn deletion_in(&self, scope: &Scope, place: &Place, last: String) -> Option<Deletion> {
         let disk = self.dirs.local(place.disk)?.clone();
-        let mut names = folder_names(scope, place);
+        let mut names = kept::names_to(scope, place);
         names.push(last);
         Some(Deletion::new(disk, names))
     }
@@ -135,7 +151,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn download(&self, download: &Download) -> Result<(Place, u64), FetchError> {
+    pub(super) fn download(&self, download: &Download) -> Result<Stored, FetchError> {
         let disk = self
             .dirs
             .choose_for(expected_bytes(&download.spec), &mut rand::rng())?;
@@ -170,7 +186,11 @@ impl Shared {
             })
         });
         match renamed {
-            Ok(bytes) => Ok((place, bytes)),
+            Ok(bytes) => {
+                let seal = folder.status(&place.name).ok();
+                let seal = seal.and_then(|status| Seal::of(&status));
+                Ok(Stored { place, bytes, seal })
+            }
             Err(error) => {
                 self.state().cache.release_place(&download.scope, &place);
                 let unfinished = self.deletion_in(&download.scope, &place, unfinished);
@@ -219,13 +239,6 @@ impl Shared {
             }
         }
     }
-}
-
-/// Returns the names from a local directory to the folder that holds the resource's own.
-fn folder_names(scope: &Scope, place: &Place) -> Vec<String> {
-    let mut names = layout::names(scope.steps(Modes::OF_AGENT));
-    names.extend(place.shard_names());
-    names
 }
 
 fn unfinished_name(place: &Place) -> String {

@@ -1,5 +1,7 @@
 //! Localization as a whole on folders of the test, with real threads and files.
 
+mod restart;
+
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ use super::*;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 struct Node {
-    base: tempfile::TempDir,
+    base: Arc<tempfile::TempDir>,
     localizer: Localizer,
     threads: Option<LocalizerThreads>,
     dirs: NodeDirs,
@@ -62,18 +64,25 @@ impl Node {
     }
 
     fn with_timeout(source_timeout_ms: u64) -> Self {
-        let base = tempfile::tempdir().unwrap();
+        let base = Arc::new(tempfile::tempdir().unwrap());
         fs::create_dir(base.path().join("source")).unwrap();
         // Independent of the umask of the test.
         for path in [base.path(), &base.path().join("source")] {
             fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
         }
-        let dirs = DirsConfig {
+        let dirs = NodeDirs::start(&Self::config(&base), None, EpochMillis(1)).unwrap();
+        Self::on(base, dirs.dirs, source_timeout_ms)
+    }
+
+    fn config(base: &tempfile::TempDir) -> DirsConfig {
+        DirsConfig {
             local_dirs: vec![base.path().join("l0"), base.path().join("l1")],
             log_dirs: vec![base.path().join("logs")],
             log_dir_permissions: 0o710,
-        };
-        let dirs = NodeDirs::start(&dirs, None, EpochMillis(1)).unwrap().dirs;
+        }
+    }
+
+    fn on(base: Arc<tempfile::TempDir>, dirs: NodeDirs, source_timeout_ms: u64) -> Self {
         let deletion = DeletionService::start(&DeletionConfig {
             thread_count: 1,
             debug_delay_sec: Some(0),

@@ -8,7 +8,7 @@ use keeper::ProcessIdentity;
 use localize::ContainerDirs;
 use prost::Message as _;
 use records::{ApplicationId, ContainerId, EpochMillis, MonoMillis, Now};
-use sched::{Action, ContainerState, ContainerView, Event, KillReason};
+use sched::{Action, ContainerState, ContainerView, Event, GrantedRetries, KillReason};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::{ContainerRecord, Core, Effect};
@@ -143,7 +143,8 @@ impl Core {
             let Some(record) = self.containers.get_mut(&id) else {
                 continue;
             };
-            let state = state_record(view, record, now);
+            let retries = self.scheduler.granted_retries(&id).unwrap_or_default();
+            let state = state_record(view, retries, record, now);
             let memory = &mut record.memory;
             let is_new = match &memory.stored {
                 Some(stored) => *stored != state,
@@ -276,7 +277,12 @@ fn wall_of(at: MonoMillis, now: Now) -> EpochMillis {
 }
 
 /// Returns a container's record as of now.
-fn state_record(view: ContainerView, record: &ContainerRecord, now: Now) -> StateRecord {
+fn state_record(
+    view: ContainerView,
+    retries: GrantedRetries,
+    record: &ContainerRecord,
+    now: Now,
+) -> StateRecord {
     let Memory {
         stored,
         token,
@@ -324,17 +330,48 @@ fn state_record(view: ContainerView, record: &ContainerRecord, now: Now) -> Stat
     if let ContainerState::Completing(ending) | ContainerState::Done(ending) = view.state {
         state.set_ending(ending_of(ending));
     }
+    if stage != Stage::Done {
+        set_retries(&mut state, retries, stored.as_ref(), now);
+    }
+    // The process of a launch may exist before it is known.
+    if has_process || stage == Stage::Launching {
+        set_resources(&mut state, record, stored.as_ref());
+    }
     if has_process {
         set_folders(&mut state, &record.dirs);
-        let paths = record.localized.iter().map(|resource| &resource.path);
-        let paths = paths.filter_map(|path| path.to_str().map(str::to_owned));
-        state.resources = paths.collect();
-        if let (true, Some(stored)) = (state.resources.is_empty(), stored) {
-            // The list is dropped with the launch context.
-            state.resources.clone_from(&stored.resources);
-        }
     }
     state
+}
+
+fn set_retries(
+    state: &mut StateRecord,
+    retries: GrantedRetries,
+    stored: Option<&StateRecord>,
+    now: Now,
+) {
+    state.retries = retries.count;
+    state.retried_at = match stored.filter(|stored| stored.retries == retries.count) {
+        // The clocks may have drifted since; the times have not changed.
+        Some(stored) => stored.retried_at.clone(),
+        None => {
+            let times = retries.recent.into_iter();
+            times.map(|at| wall_of(at, now).0).collect()
+        }
+    };
+}
+
+fn set_resources(state: &mut StateRecord, record: &ContainerRecord, stored: Option<&StateRecord>) {
+    for resource in &record.localized {
+        if let Some(path) = resource.path.to_str() {
+            state.resources.push(path.to_owned());
+            state.links.push(resource.link.clone());
+        }
+    }
+    if let (true, Some(stored)) = (state.resources.is_empty(), stored) {
+        // The list is dropped with the launch context.
+        state.resources.clone_from(&stored.resources);
+        state.links.clone_from(&stored.links);
+    }
 }
 
 fn set_folders(state: &mut StateRecord, dirs: &Arc<OnceLock<ContainerDirs>>) {

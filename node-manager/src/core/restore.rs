@@ -4,10 +4,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use keeper::ProcessIdentity;
-use localize::{ContainerDirs, ContainerFolder, UserName};
+use localize::{ContainerDirs, ContainerFolder, LocalizedResource, UserName};
 use log_aggregation::aggregated_log::{AccessType, Acls};
 use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
-use sched::{ContainerSpec, RecoveredContainer, RecoveredStage};
+use sched::{ContainerSpec, GrantedRetries, RecoveredContainer, RecoveredStage};
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerTokenIdentifierProto, LogAggregationContextProto,
 };
@@ -20,7 +20,7 @@ use crate::applications::ApplicationState;
 use crate::context_budget::{ContextRefused, HeldContext};
 use crate::launch_context::{LaunchContext, ServiceData};
 use crate::recovery::{
-    AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, Recovered, Stage,
+    AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, Recovered, Stage, StateRecord,
 };
 
 /// State that an agent begins with.
@@ -188,7 +188,10 @@ impl Core {
             is_restored: true,
         };
         let dirs = Arc::new(dirs.map_or_else(OnceLock::new, OnceLock::from));
-        let own = record_of((Arc::new(token), user, context), had_process, dirs, memory);
+        let mut own = record_of((Arc::new(token), user, context), had_process, dirs, memory);
+        if had_process {
+            take_localized(&mut own, &record);
+        }
         self.containers.insert(id, own);
         self.stories.begin(id, Happening::TakenOver, now.wall);
         if matches!(stage, RecoveredStage::Waiting | RecoveredStage::Starting) {
@@ -208,8 +211,9 @@ impl Core {
             spec,
             stage,
             exit_status: records::ContainerExitStatus(record.exit_status),
-            diagnostics: record.diagnostics,
+            diagnostics: record.diagnostics.clone(),
             since: mono_of(since, now),
+            retries: retries_of(&record, now),
         })
     }
 
@@ -358,6 +362,33 @@ fn record_of(
         completion_noted: false,
         acknowledged_early: false,
         memory,
+    }
+}
+
+/// Gives a container with a process the resources that it has links to, for its next launch.
+fn take_localized(own: &mut ContainerRecord, record: &StateRecord) {
+    own.has_resources = !record.resources.is_empty();
+    let held = own.context.as_mut().and_then(Arc::get_mut);
+    let Some(held) = held.filter(|_| record.links.len() == record.resources.len()) else {
+        return;
+    };
+    held.context.resources.clear();
+    let localized = record.links.iter().zip(&record.resources);
+    let localized = localized.map(|(link, path)| LocalizedResource {
+        link: link.clone(),
+        path: path.into(),
+        bytes: 0,
+        was_cached: true,
+    });
+    own.localized = localized.collect();
+}
+
+/// Returns the retries that a container was granted.
+fn retries_of(record: &StateRecord, now: Now) -> GrantedRetries {
+    let times = record.retried_at.iter();
+    GrantedRetries {
+        count: record.retries,
+        recent: times.map(|at| mono_of(EpochMillis(*at), now)).collect(),
     }
 }
 

@@ -186,6 +186,15 @@ pub struct StateRecord {
     /// Result, once it is finished.
     #[prost(enumeration = "Ending", tag = "13")]
     pub ending: i32,
+    /// Names of the links to the localized resources, in their order; none in older records.
+    #[prost(string, repeated, tag = "14")]
+    pub links: Vec<String>,
+    /// Retries that its policy has granted, if that limits them.
+    #[prost(uint32, tag = "15")]
+    pub retries: u32,
+    /// Times of those within the policy's validity interval, milliseconds of the wall clock.
+    #[prost(int64, repeated, tag = "16")]
+    pub retried_at: Vec<i64>,
 }
 
 /// State of an application on this node.

@@ -8,6 +8,7 @@
 //! | `tokens` | `keys` | [`KeysRecord`] |
 //! | | `attempt/<attempt id>` | [`KeyRecord`] of its last good NMToken |
 //! | | `used/<container id>` | time until which its token may not be used again |
+//! | `localization` | cache and folder of a resource | a resource in the cache (`kept_files`) |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

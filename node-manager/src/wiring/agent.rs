@@ -31,7 +31,7 @@ use crate::core::{Core, CoreParts, HealthEvent, RestoredState};
 use crate::core_task::{self, Handle, Inbox, Perform};
 use crate::node_identity::{self, Machine};
 use crate::performer::Performer;
-use crate::recovery::StateWriter;
+use crate::recovery::{KeptFiles, StateWriter};
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
 use crate::secrets::NodeSecrets;
 use crate::worker_event::{self, WorkerEvent, WorkerEvents};
@@ -67,8 +67,8 @@ pub(super) struct Agent {
     /// Containers go on when the agent is told to stop, and the node is not unregistered
     /// (`yarn.nodemanager.recovery.supervised`).
     leaves_containers: bool,
-    /// Records for the next agent.
-    records: Option<StateWriter>,
+    /// Records for the next agent, and those of the caches.
+    records: Option<(StateWriter, Arc<KeptFiles>)>,
 }
 
 /// First reason to end an agent that runs.
@@ -89,7 +89,7 @@ impl Agent {
         let (shared, update_task) = make_shared(&config, environment, handle, kept);
         let (reloader, orders) = Reloader::new(&config, &process, &shared);
         let mut ports = Ports::listen(&config, &process, &shared).await?;
-        let folders = Folders::start(&config, shared.clock, recovery.as_ref())?;
+        let mut folders = Folders::start(&config, shared.clock, recovery.as_ref())?;
         let (providers, node_reports) = parts::start_providers(&config, &process)?;
         let services = std::mem::take(&mut ports.services);
         let (services, service_threads) = services.start(&folders.dirs, &shared.metrics)?;
@@ -104,7 +104,7 @@ impl Agent {
             &senders,
         )?;
         let (monitor, utilization) = parts::make_monitor(&config, &performer, senders.exceeded)?;
-        let localizer = performer.localizer.clone();
+        let localizer = folders.restore_caches(recovery.as_ref(), &performer.localizer);
         let (logs, deletion) = (performer.logs.clone(), folders.deletion.clone());
         let machine = node_identity::machine().await?;
         let launcher_broken = performer.launcher.broken();
@@ -148,7 +148,7 @@ impl Agent {
             supervision,
             stop_patience: slices::stop_patience(&config),
             leaves_containers: config.recovery.enabled && config.recovery.supervised,
-            records: shared.outliving.map(|outliving| outliving.writer),
+            records: shared.outliving.map(|kept| (kept.writer, kept.files)),
         })
     }
 
@@ -217,9 +217,11 @@ impl Agent {
                     .map_err(AgentError::from),
             }
         };
-        if let (Ok(Ended::ShutdownOrdered { .. }), Some(records)) = (&ended, &self.records) {
+        if let (Ok(Ended::ShutdownOrdered { .. }), Some((records, files))) = (&ended, &self.records)
+        {
             // Nobody will ask for what the ResourceManager has given up.
             records.clear();
+            files.clear();
         }
         let unregister = was_registered
             && !(self.leaves_containers && ended.is_ok())

@@ -11,7 +11,7 @@ use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
 use hadoop_conf::Site;
 use localize::config::LocalizerConfig;
-use localize::{self, DiskChecks, NodeDirs};
+use localize::{self, DiskChecks, KeptResource, NodeDirs};
 use log_aggregation::LogAggregation;
 use node_web::metrics::Metrics;
 use records::ExecutionType;
@@ -222,9 +222,23 @@ pub(super) struct Folders {
     pub(super) dirs: NodeDirs,
     pub(super) checks: DiskChecks,
     pub(super) deletion: localize::DeletionService,
+    /// Resources of an earlier run that are in the caches.
+    pub(super) cached: Vec<KeptResource>,
 }
 
 impl Folders {
+    /// Lets the localizer go on with the resources of an earlier run, and returns it.
+    pub(super) fn restore_caches(
+        &mut self,
+        recovery: Option<&Recovery>,
+        localizer: &localize::Localizer,
+    ) -> localize::Localizer {
+        if let Some(recovery) = recovery {
+            recovery.restore_caches(localizer, std::mem::take(&mut self.cached));
+        }
+        localizer.clone()
+    }
+
     pub(super) fn start(
         config: &Config,
         clock: Clock,
@@ -245,6 +259,7 @@ impl Folders {
             dirs,
             checks: started.checks,
             deletion,
+            cached: started.cached,
         })
     }
 }

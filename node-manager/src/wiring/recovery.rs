@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use container_runtime::launch::{LaunchEvent, Outlives, SharedExits};
 use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
-use localize::{Needed, NodeDirs, UserName};
+use localize::{KeptRecords, KeptResource, Needed, NodeDirs, UserName};
 use records::{ApplicationId, ContainerId, Resource};
+use sched::RecoveredStage;
 use state_store::{Contents, KeySpace, StateStore};
 use tokio::sync::mpsc;
 
@@ -16,7 +17,8 @@ use crate::clock::wall_now;
 use crate::config::RecoveryConfig;
 use crate::core::RestoredState;
 use crate::recovery::{
-    ApplicationStage, Decided, FoundState, KeyWriter, Recovered, StateWriter, Stranger, decide,
+    ApplicationStage, Decided, FoundState, KEPT_FILES, KeptFiles, KeyWriter, Recovered,
+    StateWriter, Stranger, decide,
 };
 use crate::secrets::NodeSecrets;
 
@@ -31,6 +33,8 @@ pub(super) struct Recovery {
     decided: Decided,
     noted: Vec<FoundStart>,
     found: FoundState,
+    /// Records of the caches, and the resources that they name.
+    kept_files: (Arc<KeptFiles>, Vec<KeptResource>),
 }
 
 /// Means by which containers outlive the agent, while it runs.
@@ -42,6 +46,8 @@ pub(super) struct Outliving {
     pub(super) launches: Outlives,
     /// Containers of earlier agents that go on, as texts name them.
     pub(super) kept: BTreeSet<ContainerId>,
+    /// Records of the caches.
+    pub(super) files: Arc<KeptFiles>,
 }
 
 impl Recovery {
@@ -74,6 +80,7 @@ impl Recovery {
         let kept = decided.containers.iter();
         let kept = kept.map(|recovered| recovered.spec.id.as_named());
         let kept = kept.collect();
+        let (files, kept_files) = read_kept_files(&mut store)?;
         Ok(Some(Self {
             outliving: Outliving {
                 writer: StateWriter::new(&store),
@@ -82,7 +89,9 @@ impl Recovery {
                     starts: Arc::new(starts),
                 },
                 kept,
+                files: Arc::clone(&files),
             },
+            kept_files: (files, kept_files),
             store,
             decided,
             noted,
@@ -104,15 +113,53 @@ impl Recovery {
 
     /// Returns what must stay in the local and log directories.
     pub(super) fn needed(&self) -> Needed {
-        let resources = self.decided.containers.iter().flat_map(|recovered| {
-            let paths = recovered.record.resources.iter();
-            paths.map(PathBuf::from)
-        });
+        let users = self.users_of_resources();
+        let with_process = self.decided.containers.iter();
+        let mut with_process = with_process.filter(|recovered| recovered.process.is_some());
+        let is_of = |stages: fn(ApplicationStage) -> bool| {
+            let all = self.found.applications.iter();
+            let wanted = all.filter(move |(_, application)| stages(application.stage()));
+            wanted.map(|(id, _)| *id).collect()
+        };
+        let unfinished = self.decided.containers.iter();
+        let unfinished =
+            unfinished.filter(|recovered| !matches!(recovered.stage, RecoveredStage::Done(_)));
         Needed {
-            applications: self.found.applications.keys().copied().collect(),
-            containers: self.outliving.kept.clone(),
-            resources: resources.collect(),
+            applications: is_of(|stage| stage != ApplicationStage::Finished),
+            logs: is_of(|stage| stage == ApplicationStage::Finished),
+            containers: unfinished.map(|goes| goes.spec.id.as_named()).collect(),
+            resources: users.into_iter().flat_map(|(_, paths)| paths).collect(),
+            cached: self.kept_files.1.clone(),
+            // Its record may not have been written between the launch and the end of the agent.
+            has_unknown_resources: with_process.any(|recovered| {
+                recovered.record.resources.is_empty()
+                    && !recovered.context.local_resources.is_empty()
+            }),
         }
+    }
+
+    /// Returns the containers that have links to resources, with the paths of these.
+    pub(super) fn users_of_resources(&self) -> Vec<(ContainerId, Vec<PathBuf>)> {
+        let with_process = self.decided.containers.iter();
+        let with_process = with_process.filter(|recovered| recovered.process.is_some());
+        let users = with_process.map(|recovered| {
+            let paths = recovered.record.resources.iter().map(PathBuf::from);
+            (recovered.spec.id, paths.collect())
+        });
+        users.collect()
+    }
+
+    /// Lets the localizer go on with the resources that were found in the caches.
+    pub(super) fn restore_caches(&self, localizer: &localize::Localizer, found: Vec<KeptResource>) {
+        let (files, recorded) = &self.kept_files;
+        files.forget_lost(recorded, &found);
+        tracing::info!(
+            recorded = recorded.len(),
+            found = found.len(),
+            "resources in the caches"
+        );
+        let users = self.users_of_resources();
+        localizer.remember(Arc::clone(files) as Arc<dyn KeptRecords>, found, &users);
     }
 
     /// Gives the keys to the table that verifies tokens, which stores those that follow.
@@ -169,6 +216,19 @@ impl Recovery {
             drain: found.drain,
         }
     }
+}
+
+/// Opens the records of the caches and reads those of an earlier agent.
+fn read_kept_files(
+    store: &mut StateStore,
+) -> Result<(Arc<KeptFiles>, Vec<KeptResource>), AgentError> {
+    let boot = keeper::boot_id();
+    let boot = boot.map_err(super::starting(
+        "the recovery (reading the kernel's boot id)",
+    ))?;
+    let files = KeptFiles::new(store.key_space(KEPT_FILES), boot);
+    let resources = files.read(&store.take_found(KEPT_FILES));
+    Ok((Arc::new(files), resources))
 }
 
 /// Finds the folders of a container's process.

@@ -11,6 +11,7 @@ use crate::container::{Container, EarlierPause};
 use crate::container_scheduler::room::Change;
 use crate::container_state::{ContainerState as S, Ending};
 use crate::diagnostics::Diagnostics;
+use crate::retry::{GrantedRetries, Retries};
 
 /// A container of an earlier run of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct RecoveredContainer {
     pub diagnostics: String,
     /// Time at which the stage was entered. A wait or a pause counts from here.
     pub since: MonoMillis,
+    /// Retries so far, which count under the policy that [`crate::Event::RetryPolicy`] brings next.
+    pub retries: GrantedRetries,
 }
 
 /// How far a container of an earlier run has come.
@@ -158,6 +161,7 @@ impl ContainerScheduler {
             exit_status,
             diagnostics,
             since,
+            retries,
         } = recovered;
         let id = spec.id;
         if self.containers.contains_key(&id) {
@@ -187,6 +191,7 @@ impl ContainerScheduler {
             place: self.allocate_place(),
             since,
         });
+        container.retries = Retries::recovered(retries);
         container.exit_status = exit_status;
         container.diagnostics = Diagnostics::recovered(diagnostics);
         self.index.insert(&container.spec, container.state);

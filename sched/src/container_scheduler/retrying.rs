@@ -7,7 +7,7 @@ use super::{ContainerScheduler, Turn};
 use crate::action::{Action, Note, Refusal};
 use crate::container::Estimate;
 use crate::container_state::{ContainerState as S, Phase, Step};
-use crate::retry::{ContainerRetryContext, Retries, RetryOn, is_failure};
+use crate::retry::{ContainerRetryContext, GrantedRetries, RetryOn, is_failure};
 use crate::timers::Timer;
 
 /// Text before the diagnostics of each attempt of a container with a retry policy (Hadoop:
@@ -28,12 +28,19 @@ impl ContainerScheduler {
             .interval_ms
             .max(self.config.retry_minimum_interval_ms);
         if let Some(container) = self.containers.get_mut(&id) {
-            container.retries = Retries::new(ContainerRetryContext {
+            container.retries.follow(ContainerRetryContext {
                 interval_ms,
                 ..policy
             });
         }
         Ok(Change::Other)
+    }
+
+    /// Returns the retries that a container has been granted, unless it is unknown.
+    #[must_use]
+    pub fn granted_retries(&self, id: &ContainerId) -> Option<GrantedRetries> {
+        let container = self.containers.get(id)?;
+        Some(container.retries.granted())
     }
 
     pub(super) fn set_can_roll_back(

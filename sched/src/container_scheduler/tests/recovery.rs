@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::container_state::Ending;
-use crate::{RecoveredContainer, RecoveredStage};
+use crate::retry::{ContainerRetryContext, RetryOn};
+use crate::{GrantedRetries, RecoveredContainer, RecoveredStage};
 
 fn recovered(spec: ContainerSpec, stage: RecoveredStage, since: u64) -> RecoveredContainer {
     RecoveredContainer {
@@ -11,6 +12,7 @@ fn recovered(spec: ContainerSpec, stage: RecoveredStage, since: u64) -> Recovere
         exit_status: ContainerExitStatus::INVALID,
         diagnostics: "as it was\n".to_owned(),
         since: MonoMillis(since),
+        retries: GrantedRetries::default(),
     }
 }
 
@@ -204,4 +206,45 @@ fn a_start_waits_if_its_room_went_to_another_whose_process_is_known() {
     assert_eq!(launched(&actions), [1]);
     assert_eq!(node.waiting(), [2, 4]);
     assert_eq!(launched(&node.exit(3, 0)), [2, 4]);
+}
+
+#[test]
+fn a_container_has_the_retries_left_that_it_had() {
+    let mut first = Node::new(100);
+    first.run(guaranteed(1, 60));
+    let policy = ContainerRetryContext {
+        on: RetryOn::AllErrors,
+        max_retries: Some(2),
+        ..ContainerRetryContext::default()
+    };
+    let follow = |node: &mut Node| {
+        let (id, policy) = (id(1), policy.clone());
+        node.feed(Event::RetryPolicy { id, policy })
+    };
+    follow(&mut first);
+    first.feed(Event::ProcessesGone(id(1)));
+    first.exit(1, 7);
+    let retries = first.scheduler.granted_retries(&id(1)).unwrap();
+
+    let mut node = Node::new(100);
+    node.advance(10_000);
+    let container = RecoveredContainer {
+        retries,
+        ..recovered(guaranteed(1, 60), RecoveredStage::Running, 9_000)
+    };
+    recover(&mut node, vec![container]);
+    follow(&mut node);
+    node.feed(Event::ProcessesGone(id(1)));
+    let last = Action::Note(Note::Retried {
+        id: id(1),
+        status: ContainerExitStatus(7),
+        after_ms: 1_000,
+        remaining: Some(0),
+    });
+    assert_eq!(node.exit(1, 7), [last]);
+    node.advance(1_000);
+    assert_eq!(node.feed(Event::Tick), [Action::Launch(id(1))]);
+    node.feed(Event::Launched(id(1)));
+    node.feed(Event::ProcessesGone(id(1)));
+    assert_eq!(node.exit(1, 7), [Action::CleanUp(id(1))]);
 }
