@@ -103,6 +103,69 @@ fn a_killed_agent_takes_over_all_containers_and_serves_again() {
     assert_eq!(fs::read_to_string(order).unwrap(), expected);
 }
 
+#[test]
+fn cached_files_outlive_a_killed_agent_unless_somebody_has_changed_them() {
+    let mut cluster = start_cluster(1, 0);
+    let sources = ["kept", "changed"].map(|name| {
+        let source = cluster.node.folder().join(name);
+        fs::write(&source, format!("content of {name}")).unwrap();
+        source
+    });
+    let [kept, changed] = localized(&cluster, &sources);
+
+    cluster.node.process.kill();
+    fs::write(&changed.path, "content of somebody").unwrap();
+    cluster.node.start_agent_again(&program());
+    cluster.rm.wait_registrations(2);
+    wait_connected(&cluster.rm, &mut cluster.am);
+
+    let [still_kept, again] = localized(&cluster, &sources);
+    assert_eq!(still_kept, kept, "not downloaded again");
+    assert_eq!(kept.content, "content of kept");
+    assert_ne!(again.path, changed.path);
+    assert_eq!(again.content, "content of changed");
+}
+
+/// A localized file as a container sees it.
+#[derive(Debug, PartialEq, Eq)]
+struct Localized {
+    path: PathBuf,
+    /// Inode, and the time of the last change, which nobody can set.
+    identity: String,
+    content: String,
+}
+
+/// Runs a container to which these files are localized, and returns what it sees.
+fn localized<const COUNT: usize>(
+    cluster: &ScriptedCluster,
+    sources: &[PathBuf; COUNT],
+) -> [Localized; COUNT] {
+    let links = || (0..).map(|number| format!("link-{number}")).zip(sources);
+    let see = links().map(|(link, _)| {
+        format!("readlink -f {link}; stat -L -c '%i %z' {link}; cat {link}; echo")
+    });
+    let see = see.collect::<Vec<_>>().join("; ");
+    let context = LaunchContext::command(&format!("exec > <LOG_DIR>/seen; {see}"));
+    let context = links().fold(context, |context, (link, source)| {
+        context.file(&link, source)
+    });
+    let allocation = cluster.am.allocate().memory_mb(EACH_MB);
+    let id = allocation.id;
+    cluster.am.start_all(vec![(allocation, context)]).unwrap();
+    let completed = cluster.rm.wait_completed(id);
+    assert_eq!(completed.exit_status, 0, "{completed:?}");
+    let seen = cluster.log(id, "seen");
+    let lines: Vec<&str> = seen.lines().collect();
+    std::array::from_fn(|number| match &lines[number * 3..number * 3 + 3] {
+        [path, identity, content] => Localized {
+            path: PathBuf::from(path),
+            identity: (*identity).to_owned(),
+            content: (*content).to_owned(),
+        },
+        other => panic!("{other:?}"),
+    })
+}
+
 fn start_cluster(running: u64, waiting: u64) -> ScriptedCluster {
     let port = Port::reserve().release();
     let cluster = ScriptedCluster::start_with(AGENT, |site| {
