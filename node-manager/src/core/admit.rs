@@ -57,7 +57,8 @@ pub enum StartOutcome {
     Started,
     /// Refused; the others of the batch are not affected.
     Refused(RemoteException),
-    /// Refused, and the rest of the call with it (Hadoop: `InvalidToken` leaves the loop).
+    /// Refused, and the rest of the call with it (Hadoop: `InvalidToken` leaves the loop; its
+    /// clients repeat a call only if all of it failed).
     CallFailed(RemoteException),
 }
 
@@ -158,8 +159,12 @@ impl Core {
                 " Attempt to relaunch the same container with id {id}."
             )));
         }
-        self.check_expiry_and_registration(Purpose::Start, &request.token, &id, now.wall)
-            .map_err(StartOutcome::Refused)?;
+        check_expiry(Purpose::Start, &request.token, now.wall).map_err(StartOutcome::Refused)?;
+        match self.is_of_this_registration(&request.token) {
+            Ok(true) => {}
+            Ok(false) => return refused(previous_rm(&id)),
+            Err(not_registered) => return Err(StartOutcome::CallFailed(not_registered)),
+        }
         if self.scheduler.withholds(&id.as_named()) {
             return refused(RemoteException::new(
                 HadoopException::NmNotYetReady,
@@ -195,6 +200,24 @@ impl Core {
         Ok(())
     }
 
+    /// Returns whether the RM of the current registration issued a token.
+    ///
+    /// # Errors
+    /// The node is not registered, so that this cannot be told yet. Hadoop's clients repeat a call
+    /// that fails with `NMNotYetReadyException`; a Java node calls the token that of a previous RM.
+    fn is_of_this_registration(
+        &self,
+        token: &ContainerTokenIdentifierProto,
+    ) -> Result<bool, RemoteException> {
+        let current = self.rm_identifier.ok_or_else(|| {
+            RemoteException::new(
+                HadoopException::NmNotYetReady,
+                "the node is registering with the ResourceManager; try again",
+            )
+        })?;
+        Ok(token.rm_identifier() == current)
+    }
+
     /// Checks that the token has not expired, and that the RM of the current registration issued
     /// it.
     pub(super) fn check_expiry_and_registration(
@@ -204,19 +227,9 @@ impl Core {
         id: &ContainerId,
         now: EpochMillis,
     ) -> Result<(), RemoteException> {
-        let expiry = token.expiry_time_stamp();
-        if expiry < now.0 {
-            return Err(purpose.unauthorized(&format!(
-                "This token is expired. current time is {} found {expiry}\n\
-                 Note: System times on machines may be out of sync. Check system time and time zones.",
-                now.0
-            )));
-        }
-        if self.rm_identifier != Some(token.rm_identifier()) {
-            return Err(RemoteException::new(
-                HadoopException::InvalidContainer,
-                format!("\nContainer {id} rejected as it is allocated by a previous RM"),
-            ));
+        check_expiry(purpose, token, now)?;
+        if !self.is_of_this_registration(token)? {
+            return Err(previous_rm(id));
         }
         Ok(())
     }
@@ -318,6 +331,29 @@ impl Core {
         };
         Err(yarn_exception(format!("Container {id} {what}")))
     }
+}
+
+fn check_expiry(
+    purpose: Purpose,
+    token: &ContainerTokenIdentifierProto,
+    now: EpochMillis,
+) -> Result<(), RemoteException> {
+    let expiry = token.expiry_time_stamp();
+    if expiry < now.0 {
+        return Err(purpose.unauthorized(&format!(
+            "This token is expired. current time is {} found {expiry}\n\
+             Note: System times on machines may be out of sync. Check system time and time zones.",
+            now.0
+        )));
+    }
+    Ok(())
+}
+
+fn previous_rm(id: &ContainerId) -> RemoteException {
+    RemoteException::new(
+        HadoopException::InvalidContainer,
+        format!("\nContainer {id} rejected as it is allocated by a previous RM"),
+    )
 }
 
 /// An NMToken is good for the containers of its application, whichever attempt they belong to.

@@ -117,6 +117,8 @@ fn cached_files_outlive_a_killed_agent_unless_somebody_has_changed_them() {
     fs::write(&changed.path, "content of somebody").unwrap();
     cluster.node.start_agent_again(&program());
     cluster.rm.wait_registrations(2);
+    // Before its first heartbeat the node may not have read the answer, and starts nothing.
+    cluster.rm.wait_heartbeats(1);
     wait_connected(&cluster.rm, &mut cluster.am);
 
     let [still_kept, again] = localized(&cluster, &sources);

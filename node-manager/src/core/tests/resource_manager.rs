@@ -160,8 +160,12 @@ fn nothing_starts_between_a_resync_and_the_registration() {
     let mut node = Node::new();
     let (done, _answer) = oneshot::channel();
     node.core.resync(true, done, node.now);
-    let error = node.refusal(request(1));
-    assert!(error.is(HadoopException::InvalidContainer), "{error}");
+    let requests = vec![request(1), request(2)];
+    let outcomes = node.core.start_all(asker(), requests, node.now);
+    let [StartOutcome::CallFailed(error)] = outcomes.as_slice() else {
+        panic!("clients repeat a call only if all of it failed: {outcomes:?}");
+    };
+    assert!(error.is(HadoopException::NmNotYetReady), "{error}");
     node.core.registered(RM_IDENTIFIER + 1, None, node.now);
     let error = node.refusal(request(1));
     assert!(error.is(HadoopException::InvalidContainer), "{error}");
