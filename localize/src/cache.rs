@@ -1,5 +1,5 @@
 //! Index of the caches: the place and the users of each resource, the requests that wait for it,
-//! and eviction. No I/O and no clock.
+//! and eviction. No I/O and no clock: times are given, in milliseconds from any moment on.
 //!
 //! ```text
 //!            begin                finish(Ok)              last user released
@@ -21,6 +21,8 @@ mod evict;
 mod places;
 mod requests;
 mod restore;
+mod seen;
+mod sets;
 mod values;
 
 use std::collections::BTreeMap;
@@ -30,12 +32,14 @@ use records::ContainerId;
 
 use super::error::FetchError;
 use super::layout::Scope;
+use super::resource::SetNumber;
 use super::user_name::UserName;
 
 use downloads::{Downloads, Lane};
 use places::ScopeIndex;
 use requests::{Item, ItemState, Request};
 pub(super) use restore::Restored;
+pub(super) use seen::Belief;
 pub(super) use values::{
     Begun, CacheKey, CachedResource, Complete, Download, EntryId, Failure, Finished, Place,
     RequestId, Wanted,
@@ -79,11 +83,12 @@ impl Cache {
         }
     }
 
-    /// Registers the resources that a user's container asks for. From now on the request can be
-    /// begun and released.
+    /// Registers the resources of a set that a user's container asks for. From now on the request
+    /// can be begun and released.
     pub(super) fn register(
         &mut self,
         container: ContainerId,
+        set: SetNumber,
         user: UserName,
         wanted: Vec<Wanted>,
     ) -> RequestId {
@@ -96,6 +101,7 @@ impl Cache {
         let items: Vec<_> = wanted.into_iter().map(new).collect();
         let request = Request {
             container,
+            set,
             user,
             begun: 0,
             pending: items.len(),

@@ -59,7 +59,7 @@ pub use localizer::{Localizer, LocalizerThreads, Statuses};
 pub use remove_tree::remove_folder;
 pub use resource::{
     LocalizationState, LocalizeRequest, LocalizedResource, ResourceKind, ResourceSpec,
-    ResourceStatus, ResourceUrl, Visibility,
+    ResourceStatus, ResourceUrl, SetNumber, UsedSets, Visibility,
 };
 pub use turns::Turns;
 pub use user_name::{InvalidUserName, UserName};

@@ -4,16 +4,19 @@
 //! localize(), release(), … ──► localize-books ──► localize-fetch, one for each download ──► reply
 //!        never wait          cache: register, begin      cache: finish, next download
 //! ```
-//! The core orders localizations on its own task, so the handle only sends commands. The thread
+//! The core orders localizations on its own task, so the handle only sends commands, and the thread
 //! `localize-books` performs them. It also checks whether cached resources are still on the disk,
 //! some at a time and with fair turns between users: a container whose resources are all cached
-//! waits neither for another's long download nor for another's long list. Threads that download
+//! waits neither for another's long download nor for another's long list. A look counts for a
+//! second ([`LOOKS_COUNT_MS`]): who wants only what was seen since then is answered on the spot, so
+//! containers of one job wait neither for a thread nor for the disk. Threads that download
 //! start when it is a download's turn, perform others while there are any, and end. Nothing is
 //! refused for want of threads: it waits. What may wait is bounded by what the core admits.
 //!
 //! Replies are called on these threads and must not block.
 
 mod books;
+mod checked;
 mod download;
 mod keeping;
 
@@ -21,7 +24,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, unbounded};
 use hadoop_fs::FileSystems;
@@ -36,8 +39,15 @@ use super::dirs::NodeDirs;
 use super::error::LocalizeError;
 use super::fetch::{SourceOf, sources};
 use super::kept::KeptRecords;
-use super::resource::{LocalizeRequest, LocalizedResource, ResourceStatus};
+use super::resource::{LocalizeRequest, LocalizedResource, ResourceStatus, SetNumber, UsedSets};
 use super::user_name::UserName;
+use checked::{AT_ONCE_MAX, Checked, check};
+
+/// Time for which a look at a cached resource on the disk counts, in milliseconds. Whoever removes
+/// files of the cache by hand has containers that start within it fail; a container that is queued
+/// after its localization has the same risk for longer. Hadoop looks for each container, and
+/// launches it some tens of milliseconds later.
+const LOOKS_COUNT_MS: u64 = 1000;
 
 /// Time that a stop waits for downloads to abort. They do at their next read, unless the source or
 /// the disk hangs.
@@ -63,16 +73,19 @@ pub struct LocalizerThreads {
 
 /// Order to the thread that keeps the books.
 enum Command {
-    Localize(LocalizeRequest, Reply),
+    /// A request that is too long to be checked by its caller.
+    Check(LocalizeRequest, Reply),
+    Localize(Checked, Reply),
+    Use(ContainerId, UsedSets),
     Release(ContainerId),
     FinishApplication(ApplicationId, UserName),
     Read(Box<dyn FnOnce(&Statuses<'_>) + Send>),
     Stop,
 }
 
-/// Reader of a container's resources: the state of each, in the order of the requests; empty for an
-/// unknown container.
-pub type Statuses<'a> = dyn Fn(ContainerId) -> Vec<ResourceStatus> + 'a;
+/// Reader of a container's resources of all sets up to one: the state of each, in the order of the
+/// requests; empty for an unknown container.
+pub type Statuses<'a> = dyn Fn(ContainerId, SetNumber) -> Vec<ResourceStatus> + 'a;
 
 type Answer = Result<Vec<LocalizedResource>, LocalizeError>;
 
@@ -107,6 +120,10 @@ struct Shared {
     source_timeout: Duration,
     /// Records of what is in the caches; empty: nothing outlives the agent.
     records: OnceLock<Arc<dyn KeptRecords>>,
+    /// Moment from which times are counted.
+    began: Instant,
+    /// Time for which a look at the disk counts, in milliseconds.
+    looks_count_ms: u64,
 }
 
 struct State {
@@ -132,7 +149,8 @@ impl Localizer {
         wall_clock: fn() -> EpochMillis,
     ) -> io::Result<(Self, LocalizerThreads)> {
         let sources = sources(file_systems, own_user);
-        Self::start_with(config, dirs, deletion, wall_clock, sources)
+        let looks_count_ms = LOOKS_COUNT_MS;
+        Self::start_with(config, dirs, deletion, wall_clock, sources, looks_count_ms)
     }
 
     fn start_with(
@@ -141,6 +159,7 @@ impl Localizer {
         deletion: DeletionService,
         wall_clock: fn() -> EpochMillis,
         source_of: SourceOf,
+        looks_count_ms: u64,
     ) -> io::Result<(Self, LocalizerThreads)> {
         let threads = usize::try_from(config.fetch_thread_count).unwrap_or(usize::MAX);
         let state = State {
@@ -161,6 +180,8 @@ impl Localizer {
             source_of,
             source_timeout: Duration::from_millis(config.source_timeout_ms),
             records: OnceLock::new(),
+            began: Instant::now(),
+            looks_count_ms,
         });
         let (commands, to_do) = unbounded();
         let keeper = shared.clone();
@@ -176,7 +197,8 @@ impl Localizer {
     }
 
     /// Localizes all resources of a container and then calls `reply`, exactly once: immediately on
-    /// this thread if there are none, otherwise on a localization thread, where it must not block.
+    /// this thread if there are none, if a short request cannot be, or if all are cached and were
+    /// seen on the disk lately; otherwise on a localization thread. It must not block.
     /// The resources stay until [`Self::release`], also after a failure. A container may ask again
     /// for more.
     pub fn localize(
@@ -188,7 +210,20 @@ impl Localizer {
         if request.resources.is_empty() {
             return reply.answer(Ok(Vec::new()));
         }
-        self.send(Command::Localize(request, reply));
+        if request.resources.len() > AT_ONCE_MAX {
+            return self.send(Command::Check(request, reply));
+        }
+        match check(request).map(|checked| self.shared.answer_at_once(checked)) {
+            Ok(Ok(resources)) => reply.answer(Ok(resources)),
+            Ok(Err(checked)) => self.send(Command::Localize(checked, reply)),
+            Err(error) => reply.answer(Err(error)),
+        }
+    }
+
+    /// Releases what a container no longer uses, now that its resources are those of these sets.
+    /// Open requests of later sets are answered with [`LocalizeError::Cancelled`].
+    pub fn use_sets(&self, container: ContainerId, sets: UsedSets) {
+        self.send(Command::Use(container, sets));
     }
 
     /// Releases the resources of a container that has ended: those that no other container uses may
@@ -275,6 +310,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the time since this was made, in milliseconds.
+    fn now_ms(&self) -> u64 {
+        millis(self.began.elapsed())
+    }
+
     fn answer(&self, complete: Vec<(RequestId, Complete)>, failed: Vec<(RequestId, Failure)>) {
         let complete = complete
             .into_iter()
@@ -304,6 +344,10 @@ impl Shared {
         };
         complete.into_iter().map(localized).collect()
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -102,6 +102,22 @@ pub struct LocalizeRequest {
     /// Link names in the work directory, each with its resource. Two names may stand for one
     /// resource.
     pub resources: Vec<(String, ResourceSpec)>,
+    /// Set that the resources belong to.
+    pub set: SetNumber,
+}
+
+/// Number of a set of a container's resources, from 0 on. A set of another launch context has a
+/// higher number than those before it. A container has the resources of all sets up to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SetNumber(pub u64);
+
+/// Sets of resources that a container uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsedSets {
+    /// The last set whose resources the container has.
+    pub last: SetNumber,
+    /// Set that the container may go back to, lower than `last`; `None`: to no other.
+    pub back_to: Option<SetNumber>,
 }
 
 /// A resource on the local disk.

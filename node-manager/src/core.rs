@@ -65,7 +65,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use localize::{ContainerDirs, LocalizedResource};
+use localize::{ContainerDirs, LocalizedResource, SetNumber};
 use node_web::snapshot::About;
 use records::{ApplicationId, ContainerId, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
@@ -122,6 +122,10 @@ struct ContainerRecord {
     /// Set once a localization has been ordered, whose resources must be released.
     has_resources: bool,
     localized: Vec<LocalizedResource>,
+    /// Last set of resources that the container has.
+    set: SetNumber,
+    /// Last number that a set of resources got.
+    last_set: SetNumber,
     /// Resources that `localize` calls asked for.
     resources_added: usize,
     /// Setup before the last re-initialization, until that is committed.

@@ -13,7 +13,7 @@ use container_runtime::launch::{
 use container_runtime::monitor::{ContainerLimit, ContainerLimits};
 use localize::{
     ContainerDirs, DeletionService, DirsError, LocalizationState, LocalizeRequest,
-    LocalizedResource, Localizer, NodeDirs, ResourceSpec, ResourceStatus, UserName,
+    LocalizedResource, Localizer, NodeDirs, ResourceStatus, UserName,
 };
 use log_aggregation::LogAggregation;
 use node_web::metrics::{LaunchPhase, Metrics};
@@ -130,8 +130,18 @@ impl Performer {
                 id,
                 user,
                 resources,
+                set,
                 purpose,
-            } => self.localize(id, &user, resources, purpose),
+            } => {
+                let request = LocalizeRequest {
+                    container: id,
+                    user: user.to_string(),
+                    resources,
+                    set,
+                };
+                self.localize(request, purpose);
+            }
+            Effect::UseSets { id, sets } => self.localizer.use_sets(id, sets),
             Effect::Link(order) => self.link(order),
             Effect::Launch(order) => return self.launch(*order),
             Effect::Pause(id) => match &self.isolation {
@@ -178,18 +188,8 @@ impl Performer {
         }
     }
 
-    fn localize(
-        &self,
-        id: ContainerId,
-        user: &str,
-        resources: Vec<(String, ResourceSpec)>,
-        purpose: LocalizeFor,
-    ) {
-        let request = LocalizeRequest {
-            container: id,
-            user: user.to_owned(),
-            resources,
-        };
+    fn localize(&self, request: LocalizeRequest, purpose: LocalizeFor) {
+        let id = request.container;
         let results = self.localizations.clone();
         let ordered = Instant::now();
         self.localizer.localize(request, move |result| {
@@ -362,8 +362,8 @@ impl Performer {
         self.localizer.read_statuses(move |statuses| {
             let mut budget = AnswerBudget(LOCALIZATION_ANSWER_BYTES_MAX);
             let answers = query.checked.into_iter().map(|checked| {
-                let id = checked?;
-                budget.spend(|| statuses(id).into_iter().map(status_proto).collect())
+                let (id, set) = checked?;
+                budget.spend(|| statuses(id, set).into_iter().map(status_proto).collect())
             });
             // The caller's connection may be gone.
             let _gone = query.reply.send(answers.collect());

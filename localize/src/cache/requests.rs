@@ -8,7 +8,7 @@ use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 
 use super::super::error::FetchError;
 use super::super::layout::Scope;
-use super::super::resource::{LocalizationState, ResourceStatus};
+use super::super::resource::SetNumber;
 use super::super::user_name::UserName;
 use super::Cache;
 use super::values::{
@@ -19,6 +19,8 @@ use super::values::{
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) container: ContainerId,
+    /// Set that the resources belong to.
+    pub(super) set: SetNumber,
     pub(super) user: UserName,
     pub(super) items: Vec<Item>,
     /// Number of items that were looked up, in their order.
@@ -98,32 +100,6 @@ impl Cache {
         open
     }
 
-    /// Returns the state of each resource of a container, in the order of the requests.
-    pub(in super::super) fn status(&self, container: ContainerId) -> Vec<ResourceStatus> {
-        let requests = self.by_container.get(&container).into_iter().flatten();
-        let items = requests
-            .filter_map(|request| self.requests.get(request))
-            .flat_map(|request| &request.items);
-        let status = |item: &Item| {
-            let (state, diagnostics) = match &item.state {
-                ItemState::New | ItemState::Waiting(_) | ItemState::Cancelled => {
-                    (LocalizationState::Pending, String::new())
-                }
-                ItemState::Has(_) => (LocalizationState::Completed, String::new()),
-                ItemState::Failed(error) => (
-                    LocalizationState::Failed,
-                    crate::error_chain(error.as_ref()),
-                ),
-            };
-            ResourceStatus {
-                link: item.wanted.link.clone(),
-                state,
-                diagnostics,
-            }
-        };
-        items.map(status).collect()
-    }
-
     /// Assigns a downloaded resource to the items of a request at these positions.
     pub(super) fn assign(&mut self, request: RequestId, entry: EntryId, positions: &[usize]) {
         let Some(request) = self.requests.get_mut(&request) else {
@@ -168,7 +144,7 @@ impl Cache {
 
     /// Cancels the pending resources of a request; downloads that no other request waits for are
     /// detached. Returns whether the request was open.
-    fn cancel_pending(&mut self, id: RequestId) -> bool {
+    pub(super) fn cancel_pending(&mut self, id: RequestId) -> bool {
         let Some(request) = self.requests.get_mut(&id) else {
             return false;
         };

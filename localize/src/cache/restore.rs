@@ -57,6 +57,7 @@ impl Cache {
             users,
             last_used: tick,
             checked: tick,
+            seen_ms: None,
         };
         self.entries.insert(id, entry);
         true

@@ -1,9 +1,10 @@
 //! The cache index against single claims.
 
 mod sequences;
+mod sets;
 
 use super::super::resource::{
-    LocalizationState, ResourceKind, ResourceSpec, ResourceUrl, Visibility,
+    LocalizationState, ResourceKind, ResourceSpec, ResourceUrl, UsedSets, Visibility,
 };
 use super::*;
 
@@ -72,7 +73,7 @@ fn begin_all(cache: &mut Cache, request: RequestId) -> Plan {
 /// Registers and begins a request of joe's and starts its downloads.
 fn begin(cache: &mut Cache, n: i64, scope: &Scope, paths: &[&str]) -> (RequestId, Plan) {
     let all = paths.iter().map(|path| wanted(scope, path)).collect();
-    let request = cache.register(container(n), joe(), all);
+    let request = cache.register(container(n), SetNumber(0), joe(), all);
     (request, begin_all(cache, request))
 }
 
@@ -185,7 +186,7 @@ fn time_and_type_are_part_of_what_a_resource_is() {
     Arc::make_mut(&mut all[2].spec).kind = ResourceKind::Pattern(None);
     // The size is not.
     Arc::make_mut(&mut all[3].spec).size = 7;
-    let request = cache.register(container(1), joe(), all);
+    let request = cache.register(container(1), SetNumber(0), joe(), all);
     assert_eq!(begin_all(&mut cache, request).downloads.len(), 3);
 }
 
@@ -224,7 +225,7 @@ fn after_a_failure_the_container_waits_for_nothing_else() {
     let unwanted = finish(&mut cache, plan.downloads[1].entry, Err(failure()));
     assert!(unwanted.unwanted && unwanted.failed.is_empty());
     let states: Vec<_> = cache
-        .status(container(1))
+        .status(container(1), SetNumber(0))
         .into_iter()
         .map(|s| s.state)
         .collect();
@@ -240,13 +241,13 @@ fn status_tells_what_is_there_and_why_something_is_not() {
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a", "/b"]);
     succeed(&mut cache, plan.downloads[1].entry, 5);
     finish(&mut cache, plan.downloads[0].entry, Err(failure()));
-    let status = cache.status(container(1));
+    let status = cache.status(container(1), SetNumber(0));
     assert_eq!(status[0].state, LocalizationState::Failed);
     assert_eq!(status[0].diagnostics, "the download was given up");
     assert_eq!(status[1].state, LocalizationState::Completed);
-    assert!(cache.status(container(2)).is_empty());
+    assert!(cache.status(container(2), SetNumber(0)).is_empty());
     cache.release(container(1));
-    assert!(cache.status(container(1)).is_empty());
+    assert!(cache.status(container(1), SetNumber(0)).is_empty());
 }
 
 #[test]
@@ -266,7 +267,7 @@ fn a_cancelled_download_is_given_up_unless_another_waits() {
 fn a_request_cancelled_before_it_began_begins_nothing() {
     let mut cache = Cache::new(8192, 100, FIRST_ID);
     let all = vec![wanted(&Scope::Public, "/a")];
-    let request = cache.register(container(1), joe(), all);
+    let request = cache.register(container(1), SetNumber(0), joe(), all);
     assert_eq!(cache.release(container(1)), [request]);
     let plan = begin_all(&mut cache, request);
     assert!(plan.downloads.is_empty() && plan.complete.is_none());
@@ -278,7 +279,7 @@ fn what_is_missing_on_the_disk_is_downloaded_again() {
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     succeed(&mut cache, plan.downloads[0].entry, 5);
     let all = vec![wanted(&Scope::Public, "/a")];
-    let request = cache.register(container(2), joe(), all);
+    let request = cache.register(container(2), SetNumber(0), joe(), all);
     let cached = cache.places_to_check(request);
     assert_eq!(cached.len(), 1);
     cache.begin(request, &[cached[0].0]);
@@ -298,7 +299,7 @@ fn a_resource_is_checked_on_the_disk_once_for_all_requests_that_wait_for_the_che
     let (_, plan) = begin(&mut cache, 1, &Scope::Public, &["/a"]);
     let register = |cache: &mut Cache, n| {
         let all = vec![wanted(&Scope::Public, "/a"), wanted(&Scope::Public, "/a")];
-        cache.register(container(n), joe(), all)
+        cache.register(container(n), SetNumber(0), joe(), all)
     };
     let during_download = register(&mut cache, 2);
     succeed(&mut cache, plan.downloads[0].entry, 5);
@@ -373,7 +374,7 @@ fn the_end_of_an_application_cancels_its_containers() {
 fn a_large_request_is_begun_in_parts_and_completed_once() {
     let mut cache = Cache::new(8192, 100, FIRST_ID);
     let many = (0..BEGIN_MAX + 1).map(|n| wanted(&Scope::Public, &format!("/{n}")));
-    let request = cache.register(container(1), joe(), many.collect());
+    let request = cache.register(container(1), SetNumber(0), joe(), many.collect());
     assert!(cache.begin(request, &[]).is_partial);
     let first: Vec<_> = std::iter::from_fn(|| cache.next_download()).collect();
     for download in &first {
@@ -397,7 +398,7 @@ fn the_steps_of_a_large_request_cost_as_much_as_their_resources() {
     const RESOURCES: usize = 100_000;
     let mut cache = Cache::new(8192, 100, FIRST_ID);
     let many = (0..RESOURCES).map(|n| wanted(&Scope::Public, &format!("/{n}")));
-    let request = cache.register(container(1), joe(), many.collect());
+    let request = cache.register(container(1), SetNumber(0), joe(), many.collect());
     while cache.begin(request, &[]).is_partial {}
     let mut complete = Vec::new();
     while let Some(Download { entry, .. }) = cache.next_download() {
@@ -450,4 +451,45 @@ fn folders_are_shared_out_by_disk_and_only_in_caches_of_many_applications() {
     for download in plan.downloads {
         assert_eq!(cache.take_place(download.entry, 0).unwrap().shard, None);
     }
+}
+
+#[test]
+fn all_are_had_only_if_each_is_in_a_usable_place_by_a_look_that_counts() {
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
+    let (_, plan) = begin(&mut cache, 1, &private(), &["/a", "/b"]);
+    let [a, b] = [&plan.downloads[0], &plan.downloads[1]].map(|download| download.entry);
+    let all = [wanted(&private(), "/a"), wanted(&private(), "/b")];
+    let at = |now_ms, age_ms| Belief { now_ms, age_ms };
+    succeed(&mut cache, a, 1);
+    cache.seen(a, 100);
+    assert!(cache.has_all(&all[..1], at(100, 10), |_| true));
+    assert!(
+        !cache.has_all(&all, at(100, 10), |_| true),
+        "/b is downloading"
+    );
+    succeed(&mut cache, b, 1);
+    assert!(
+        !cache.has_all(&all, at(100, 10), |_| true),
+        "/b was never seen"
+    );
+    cache.seen(b, 105);
+    assert!(cache.has_all(&all, at(109, 10), |_| true));
+    assert!(
+        !cache.has_all(&all, at(110, 10), |_| true),
+        "/a was seen too long ago"
+    );
+    assert!(!cache.has_all(&all, at(105, 0), |_| true), "no look counts");
+    assert!(!cache.has_all(&all, at(109, 10), |place| place.id != FIRST_ID));
+    let others = [wanted(&application(), "/a")];
+    assert!(
+        !cache.has_all(&others, at(109, 10), |_| true),
+        "another cache"
+    );
+    let missing = cache.register(container(2), SetNumber(0), joe(), all.to_vec());
+    cache.begin(missing, &[a]);
+    assert!(
+        !cache.has_all(&all[..1], at(109, 10), |_| true),
+        "found missing"
+    );
+    assert!(cache.has_all(&all[1..], at(109, 10), |_| true));
 }

@@ -121,6 +121,8 @@ pub(super) struct Entry {
     pub(super) last_used: u64,
     /// Value of the cache's counter when its presence on the disk was last known.
     pub(super) checked: u64,
+    /// Time at which it was last seen on the disk, in milliseconds; `None`: not yet.
+    pub(super) seen_ms: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -149,6 +151,7 @@ impl Entry {
             users: BTreeSet::new(),
             last_used: 0,
             checked: 0,
+            seen_ms: None,
         }
     }
 }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use records::{ApplicationId, ContainerId};
 
-use super::super::cache::{RequestId, Wanted};
+use super::super::cache::{Begun, EntryId, Place, RequestId};
 use super::super::error::{DirsError, LocalizeError};
 use super::super::layout::Scope;
-use super::super::resource::{LocalizeRequest, ResourceSpec, Visibility};
 use super::super::turns::Turns;
 use super::super::user_name::UserName;
-use super::{Command, Reply, Shared};
+use super::checked::{Checked, check};
+use super::{Command, Reply, Shared, millis};
 
 /// Number of checks for progress within the time limit. More find a hanging source sooner after the
 /// limit, by one interval at most.
@@ -26,13 +26,15 @@ const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// A command takes microseconds.
 const COMMANDS_AT_ONCE_MAX: usize = 64;
 
+/// Number of requests that begin before further commands are performed.
+const BEGUN_AT_ONCE_MAX: usize = 64;
+
 impl Shared {
     /// Performs commands until [`Command::Stop`], and between them begins the requests, some
     /// resources of one at a time.
     pub(super) fn keep_books(self: &Arc<Self>, commands: &Receiver<Command>) {
         let interval = (self.source_timeout / CHECKS_PER_TIMEOUT).max(CHECK_INTERVAL_MIN);
-        let begin = Instant::now();
-        let mut next_check = begin + interval;
+        let mut next_check = Instant::now() + interval;
         let mut to_begin = Turns::default();
         loop {
             let pause = if to_begin.is_empty() {
@@ -52,41 +54,54 @@ impl Shared {
                 }
                 self.perform(command, &mut to_begin);
             }
-            self.begin_some(&mut to_begin);
+            self.begin_waiting(&mut to_begin);
             let now = Instant::now();
             if now >= next_check {
                 next_check = now + interval;
-                self.fail_stalled(now.duration_since(begin));
+                self.fail_stalled();
             }
         }
     }
 
     fn perform(&self, command: Command, to_begin: &mut Turns<RequestId>) {
         match command {
-            Command::Localize(request, reply) => self.register(request, reply, to_begin),
+            Command::Check(request, reply) => match check(request) {
+                Ok(checked) => self.register(checked, reply, to_begin),
+                Err(error) => reply.answer(Err(error)),
+            },
+            Command::Localize(checked, reply) => self.register(checked, reply, to_begin),
             Command::Release(container) => self.release(container),
             Command::FinishApplication(application, user) => {
                 self.finish_application(application, &user);
             }
-            Command::Read(read) => read(&|container| self.state().cache.status(container)),
+            Command::Use(container, sets) => {
+                let mut state = self.state();
+                let open = state.cache.use_sets(container, sets);
+                let replies = state.take_replies(open);
+                drop(state);
+                cancel_all(replies);
+            }
+            Command::Read(read) => {
+                read(&|container, set| self.state().cache.status(container, set))
+            }
             Command::Stop => {}
         }
     }
 
-    fn register(&self, request: LocalizeRequest, reply: Reply, to_begin: &mut Turns<RequestId>) {
-        let container = request.container;
+    fn register(&self, checked: Checked, reply: Reply, to_begin: &mut Turns<RequestId>) {
         if let Err(DirsError::DisksFailed { report }) = self.dirs.require_enough() {
             return reply.answer(Err(LocalizeError::DisksFailed { report }));
         }
-        match check(request) {
-            Ok((user, wanted)) => {
-                let mut state = self.state();
-                let request = state.cache.register(container, user.clone(), wanted);
-                state.replies.insert(request, reply);
-                to_begin.queue(&user, request);
-            }
-            Err(error) => reply.answer(Err(error)),
-        }
+        let Checked {
+            container,
+            set,
+            user,
+            wanted,
+        } = checked;
+        let mut state = self.state();
+        let request = state.cache.register(container, set, user.clone(), wanted);
+        state.replies.insert(request, reply);
+        to_begin.queue(&user, request);
     }
 
     fn release(&self, container: ContainerId) {
@@ -110,34 +125,50 @@ impl Shared {
         self.deletion.delete(folders);
     }
 
-    /// Begins the next resources of the request whose turn it is.
-    fn begin_some(self: &Arc<Self>, to_begin: &mut Turns<RequestId>) {
-        let Some((user, request)) = to_begin.next(|_| true) else {
-            return;
-        };
-        let known = self.state().cache.places_to_check(request);
-        let missing: Vec<_> = known
-            .into_iter()
-            .filter(|(_, scope, place)| !self.is_on_disk(scope, place))
-            .map(|(entry, ..)| entry)
-            .collect();
-        let mut state = self.state();
-        let begun = state.cache.begin(request, &missing);
-        self.forget(&begun.forgotten);
-        drop(state);
-        to_begin.ended(&user);
-        if begun.is_partial {
-            to_begin.queue(&user, request);
+    /// Begins requests in their turns, and answers those that are complete: together, for the first
+    /// answer has a process start, which competes with this thread for the processors. None waits
+    /// for a look at the disk on behalf of another.
+    fn begin_waiting(self: &Arc<Self>, to_begin: &mut Turns<RequestId>) {
+        let mut complete = Vec::new();
+        for _ in 0..BEGUN_AT_ONCE_MAX {
+            let Some((user, request)) = to_begin.next(|_| true) else {
+                break;
+            };
+            let known = self.state().cache.places_to_check(request);
+            if !known.is_empty() {
+                self.answer(std::mem::take(&mut complete), Vec::new());
+            }
+            let begun = self.begin_some(request, known);
+            to_begin.ended(&user);
+            if begun.is_partial {
+                to_begin.queue(&user, request);
+            }
+            match begun.complete {
+                Some(resources) => complete.push((request, resources)),
+                None => self.start_downloads(),
+            }
         }
-        if let Some(complete) = begun.complete {
-            self.answer(vec![(request, complete)], Vec::new());
-        }
-        self.start_downloads();
+        self.answer(complete, Vec::new());
     }
 
-    fn fail_stalled(self: &Arc<Self>, now: Duration) {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let (now_ms, limit_ms) = (millis(now), millis(self.source_timeout));
+    /// Begins the next resources of a request, after a look at those that are on the disk.
+    fn begin_some(&self, request: RequestId, known: Vec<(EntryId, Scope, Place)>) -> Begun {
+        let now_ms = self.now_ms();
+        let (present, missing): (Vec<_>, Vec<_>) = known
+            .into_iter()
+            .partition(|(_, scope, place)| self.is_on_disk(scope, place));
+        let missing: Vec<_> = missing.into_iter().map(|(entry, ..)| entry).collect();
+        let mut state = self.state();
+        for (entry, ..) in present {
+            state.cache.seen(entry, now_ms);
+        }
+        let begun = state.cache.begin(request, &missing);
+        self.forget(&begun.forgotten);
+        begun
+    }
+
+    fn fail_stalled(self: &Arc<Self>) {
+        let (now_ms, limit_ms) = (self.now_ms(), millis(self.source_timeout));
         let stalled = self.state().cache.fail_stalled(now_ms, limit_ms);
         self.answer(stalled.complete, stalled.failed);
         // A thread that hangs leaves its place to another.
@@ -149,29 +180,4 @@ fn cancel_all(replies: Vec<Reply>) {
     for reply in replies {
         reply.answer(Err(LocalizeError::Cancelled));
     }
-}
-
-/// Checks a request and converts it for the cache index.
-fn check(request: LocalizeRequest) -> Result<(UserName, Vec<Wanted>), LocalizeError> {
-    let user: UserName = request.user.parse()?;
-    let application = request.container.application_id();
-    let wanted = |(link, spec): (String, ResourceSpec)| {
-        let Some(name) = spec.url.name().map(str::to_owned) else {
-            let url = spec.url.to_string();
-            return Err(LocalizeError::NoName { link, url });
-        };
-        let scope = match spec.visibility {
-            Visibility::Public => Scope::Public,
-            Visibility::Private => Scope::Private(user.clone()),
-            Visibility::Application => Scope::Application(user.clone(), application),
-        };
-        Ok(Wanted {
-            link,
-            scope,
-            name,
-            spec: Arc::new(spec),
-        })
-    };
-    let wanted: Result<_, _> = request.resources.into_iter().map(wanted).collect();
-    Ok((user, wanted?))
 }

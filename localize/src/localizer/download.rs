@@ -84,7 +84,11 @@ impl Shared {
     /// none did.
     fn finish(&self, download: &Download, result: Result<Stored, FetchError>) -> bool {
         let entry = download.entry;
+        let now_ms = self.now_ms();
         let mut state = self.state();
+        if result.is_ok() {
+            state.cache.seen(entry, now_ms);
+        }
         let stored = result.as_ref().ok().cloned();
         let result = result.map(|stored| (stored.place, stored.bytes));
         let finished = state.cache.finish(entry, result.map_err(Arc::new));

@@ -1,5 +1,6 @@
 //! Localization as a whole on folders of the test, with real threads and files.
 
+mod at_once;
 mod restart;
 
 use std::fs::{self, File};
@@ -59,11 +60,21 @@ fn source_or_fifo() -> SourceOf {
 }
 
 impl Node {
+    /// Starts a localizer that looks at the disk for each request.
     fn new() -> Self {
-        Self::with_timeout(600_000)
+        Self::start(600_000, 0)
     }
 
     fn with_timeout(source_timeout_ms: u64) -> Self {
+        Self::start(source_timeout_ms, 0)
+    }
+
+    /// Starts a localizer that looks at each resource once.
+    fn believing() -> Self {
+        Self::start(600_000, u64::MAX)
+    }
+
+    fn start(source_timeout_ms: u64, looks_count_ms: u64) -> Self {
         let base = Arc::new(tempfile::tempdir().unwrap());
         fs::create_dir(base.path().join("source")).unwrap();
         // Independent of the umask of the test.
@@ -71,7 +82,7 @@ impl Node {
             fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
         }
         let dirs = NodeDirs::start(&Self::config(&base), None, EpochMillis(1)).unwrap();
-        Self::on(base, dirs.dirs, source_timeout_ms)
+        Self::on(base, dirs.dirs, source_timeout_ms, looks_count_ms)
     }
 
     fn config(base: &tempfile::TempDir) -> DirsConfig {
@@ -82,7 +93,12 @@ impl Node {
         }
     }
 
-    fn on(base: Arc<tempfile::TempDir>, dirs: NodeDirs, source_timeout_ms: u64) -> Self {
+    fn on(
+        base: Arc<tempfile::TempDir>,
+        dirs: NodeDirs,
+        source_timeout_ms: u64,
+        looks_count_ms: u64,
+    ) -> Self {
         let deletion = DeletionService::start(&DeletionConfig {
             thread_count: 1,
             debug_delay_sec: Some(0),
@@ -102,6 +118,7 @@ impl Node {
             deletion.clone(),
             clock,
             source_or_fifo(),
+            looks_count_ms,
         );
         let (localizer, threads) = started.unwrap();
         Self {
@@ -155,6 +172,7 @@ impl Node {
             resources: named
                 .map(|(n, spec)| (format!("link{n}"), (*spec).clone()))
                 .collect(),
+            set: SetNumber(0),
         };
         self.localizer
             .localize(request, move |answer| drop(sender.send(answer)));
@@ -164,7 +182,7 @@ impl Node {
     fn status(&self, n: i64) -> Vec<ResourceStatus> {
         let (sender, receiver) = mpsc::channel();
         self.localizer
-            .read_statuses(move |status| sender.send(status(container(n))).unwrap());
+            .read_statuses(move |status| sender.send(status(container(n), SetNumber(0))).unwrap());
         receiver.recv_timeout(DEADLINE).unwrap()
     }
 

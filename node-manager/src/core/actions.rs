@@ -92,6 +92,7 @@ impl Core {
                 id,
                 user,
                 resources,
+                set: record.set,
                 purpose: LocalizeFor::Start,
             });
         }

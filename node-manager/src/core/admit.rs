@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use localize::UserName;
+use localize::{SetNumber, UserName};
 use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
 use sched::{ContainerRetryContext, ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
@@ -283,6 +283,8 @@ impl Core {
                 context: Some(context),
                 has_resources: false,
                 localized: Vec::new(),
+                set: SetNumber::default(),
+                last_set: SetNumber::default(),
                 resources_added: 0,
                 previous: None,
                 reinit: None,

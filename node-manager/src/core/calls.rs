@@ -91,7 +91,8 @@ impl Core {
         let checked = ids.into_iter().map(|id| {
             authorize(asker.attempt, &id, "get status for")?;
             self.require_known(&id, now)?;
-            Ok(id)
+            let record = self.containers.get(&id);
+            Ok((id, record.map(|record| record.set).unwrap_or_default()))
         });
         let checked = checked.collect();
         let query = LocalizationQuery { checked, reply };

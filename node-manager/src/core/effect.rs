@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use container_runtime::launch::{ContainerSignal, LaunchTimings};
-use localize::{ContainerDirs, LocalizedResource, ResourceSpec};
+use localize::{ContainerDirs, LocalizedResource, ResourceSpec, SetNumber, UsedSets};
 use node_web::metrics::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerSpec, Note};
@@ -39,8 +39,17 @@ pub enum Effect {
         user: Arc<str>,
         /// Names of links in the work directory, each with its resource.
         resources: Vec<(String, ResourceSpec)>,
+        /// Set of the container that the resources belong to.
+        set: SetNumber,
         /// Use of the resources.
         purpose: LocalizeFor,
+    },
+    /// Release resources that a container has replaced and cannot go back to.
+    UseSets {
+        /// Id of the container.
+        id: ContainerId,
+        /// Sets that the container uses.
+        sets: UsedSets,
     },
     /// Make links to further resources in the work folder of a running container.
     Link(LinkOrder),
@@ -151,8 +160,9 @@ pub type LocalizationAnswers = Vec<Result<Vec<LocalizationStatusProto>, RemoteEx
 /// A `getLocalizationStatuses` call after the core's checks.
 #[derive(Debug)]
 pub struct LocalizationQuery {
-    /// Containers to report on, or their refusals, in the order of the call.
-    pub checked: Vec<Result<ContainerId, RemoteException>>,
+    /// Containers to report on, with the last of their sets of resources, or their refusals, in the
+    /// order of the call.
+    pub checked: Vec<Result<(ContainerId, SetNumber), RemoteException>>,
     /// Receiver of the answers.
     pub reply: oneshot::Sender<LocalizationAnswers>,
 }

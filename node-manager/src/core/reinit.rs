@@ -12,10 +12,11 @@
 //! The process goes on while resources are localized. A restarted container waits in the queue of
 //! its type, as in Hadoop, and is launched in the folders of its first launch.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use localize::{LocalizedResource, ResourceSpec};
+use localize::{LocalizedResource, ResourceSpec, SetNumber, UsedSets};
 use records::{ContainerId, ExecutionType, Now};
 use sched::{ContainerState, Event};
 use wire::exception::RemoteException;
@@ -32,6 +33,8 @@ use crate::launch_context::LaunchContext;
 pub(super) struct Setup {
     context: Arc<HeldContext>,
     localized: Vec<LocalizedResource>,
+    /// Last set that the resources are of.
+    set: SetNumber,
 }
 
 /// Progress of a re-initialization, restart or rollback.
@@ -43,6 +46,8 @@ pub(super) enum Reinit {
         context: Arc<HeldContext>,
         /// Whether the present setup is dropped at once.
         auto_commit: bool,
+        /// Set of the resources that are being localized.
+        set: SetNumber,
     },
     /// The process is being ended, or the container waits for its launch.
     Restarting {
@@ -100,12 +105,13 @@ impl Core {
         }
         record.resources_added = asked;
         record.has_resources |= !resources.is_empty();
-        let user = Arc::clone(&record.user);
+        let (user, set) = (Arc::clone(&record.user), record.set);
         if !resources.is_empty() {
             self.effects.push(Effect::Localize {
                 id,
                 user,
                 resources,
+                set,
                 purpose: LocalizeFor::Running,
             });
         }
@@ -131,13 +137,24 @@ impl Core {
         let Some(record) = self.containers.get_mut(&id) else {
             return Err(does_not_exist(id));
         };
+        let max = self.config.contexts.resources_max;
+        let links = record.links_with(&context.resources);
+        if links > max {
+            return Err(yarn_exception(format!(
+                "container {id} would have {links} resources of its launch contexts, at most {max} \
+                 are allowed (yarn.nodemanager.agent.launch-context.max-resources)"
+            )));
+        }
         let mut held = self.contexts.hold(&record.user, context)?;
         let resources = std::mem::take(&mut held.context.resources);
         let context = Arc::new(held);
         record.has_resources |= !resources.is_empty();
+        record.last_set.0 += 1;
+        let set = record.last_set;
         record.reinit = Some(Reinit::Localizing {
             context,
             auto_commit,
+            set,
         });
         let user = Arc::clone(&record.user);
         self.begin_reinit(id, "Container will be Re-initialized.", now);
@@ -148,6 +165,7 @@ impl Core {
                 id,
                 user,
                 resources,
+                set,
                 purpose: LocalizeFor::Reinit,
             });
         }
@@ -216,6 +234,7 @@ impl Core {
         if record.and_then(|record| record.previous.take()).is_none() {
             return Err(yarn_exception("Nothing to Commit !!".to_owned()));
         }
+        self.use_sets(id);
         let can_roll_back = false;
         self.must_feed(Event::CanRollBack { id, can_roll_back }, now);
         Ok(())
@@ -283,6 +302,7 @@ impl Core {
         let Some(Reinit::Localizing {
             context,
             auto_commit,
+            set,
         }) = record.reinit.take()
         else {
             return;
@@ -293,7 +313,11 @@ impl Core {
             |old: &LocalizedResource| resources.iter().any(|new| new.link == old.link);
         let kept = record.localized.iter().filter(|old| !is_replaced(old));
         let localized = kept.chain(&resources).cloned().collect();
-        let next = Setup { context, localized };
+        let next = Setup {
+            context,
+            localized,
+            set,
+        };
         let previous = present.filter(|_| !auto_commit);
         if let Err(error) = self.restart_with(id, next, previous, now) {
             tracing::info!(container = %id, %error, "not re-initialized: it runs no more");
@@ -306,6 +330,7 @@ impl Core {
         if let Some(record) = self.containers.get_mut(&id) {
             record.reinit = None;
         }
+        self.use_sets(id);
         let reason = diagnostics.trim_end();
         let diagnostics = format!("Container aborting re-initialization.. {reason}");
         self.must_feed(Event::Annotate { id, diagnostics }, now);
@@ -378,9 +403,25 @@ impl Core {
         let policy = setup.context.context.retry.clone();
         record.context = Some(setup.context);
         record.localized = setup.localized;
+        record.set = setup.set;
         let can_roll_back = record.previous.is_some();
         followups.push_back(Event::RetryPolicy { id, policy });
         followups.push_back(Event::CanRollBack { id, can_roll_back });
+        self.use_sets(id);
+    }
+
+    /// Orders the release of resources that the container has replaced and cannot go back to.
+    fn use_sets(&mut self, id: ContainerId) {
+        let Some(record) = self.containers.get(&id) else {
+            return;
+        };
+        if record.has_resources {
+            let sets = UsedSets {
+                last: record.set,
+                back_to: record.previous.as_ref().map(|previous| previous.set),
+            };
+            self.effects.push(Effect::UseSets { id, sets });
+        }
     }
 }
 
@@ -390,7 +431,17 @@ impl super::ContainerRecord {
         Some(Setup {
             context: Arc::clone(self.context.as_ref()?),
             localized: self.localized.clone(),
+            set: self.set,
         })
+    }
+
+    /// Returns the number of links that the container would have with further resources.
+    fn links_with(&self, resources: &[(String, ResourceSpec)]) -> usize {
+        let present = self.localized.iter().map(|resource| &resource.link);
+        let links: BTreeSet<_> = present
+            .chain(resources.iter().map(|(link, _)| link))
+            .collect();
+        links.len()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use keeper::ProcessIdentity;
-use localize::{ContainerDirs, ContainerFolder, LocalizedResource, UserName};
+use localize::{ContainerDirs, ContainerFolder, LocalizedResource, SetNumber, UserName};
 use log_aggregation::aggregated_log::{AccessType, Acls};
 use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{ContainerSpec, GrantedRetries, RecoveredContainer, RecoveredStage};
@@ -258,11 +258,12 @@ impl Core {
         }
         record.has_resources = true;
         record.memory.localizing = Some(Relocalizing::default());
-        let user = Arc::clone(&record.user);
+        let (user, set) = (Arc::clone(&record.user), record.set);
         self.effects.push(Effect::Localize {
             id,
             user,
             resources,
+            set,
             purpose: LocalizeFor::Start,
         });
     }
@@ -352,6 +353,8 @@ fn record_of(
         context,
         has_resources: false,
         localized: Vec::new(),
+        set: SetNumber::default(),
+        last_set: SetNumber::default(),
         resources_added: 0,
         previous: None,
         reinit: None,

@@ -27,7 +27,7 @@ use wire::token::MasterKey;
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
-use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
+use localize::{ResourceKind, ResourceSpec, ResourceUrl, SetNumber, UsedSets, Visibility};
 use node_web::metrics::Metrics;
 use node_web::snapshot::{About, MemoryChecks, NodeHealth};
 use test_support::ids::{self, container as container_id};
@@ -81,6 +81,7 @@ impl Work {
             Effect::FinishApplication { id, .. } => Self::FinishApplication(*id),
             Effect::DeleteLogs(id) => Self::DeleteLogs(*id),
             Effect::SetNodeResource(_)
+            | Effect::UseSets { .. }
             | Effect::InitializeApplication { .. }
             | Effect::Signal { .. }
             | Effect::Link(_)

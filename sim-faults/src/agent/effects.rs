@@ -82,6 +82,7 @@ impl Agent {
             | Effect::ApplyLimits(_)
             | Effect::SetNodeResource(_)
             | Effect::Signal { .. }
+            | Effect::UseSets { .. }
             | Effect::ReleaseResources(_)
             | Effect::FinishApplication { .. }
             | Effect::EndPipelines(_)

@@ -22,8 +22,8 @@ use crate::AGENT;
 /// Files of each container: those of a MapReduce task are its job's jar, configuration and splits.
 const FILES: usize = 5;
 
-/// Containers that are started by one call.
-const BATCHES: [usize; 2] = [1, 20];
+/// Time after which a node has to look at its files anew, whatever it remembers.
+const PAUSE: Duration = Duration::from_millis(1500);
 
 /// Samples of the machine's limit.
 const LIMITS: usize = 1000;
@@ -31,27 +31,67 @@ const LIMITS: usize = 1000;
 /// Writes down what the localization of a container cost.
 const COMMAND: &str = "echo $LOCALIZATION_COUNTERS > <LOG_DIR>/counters";
 
+/// Calls that start containers, one after the other.
+struct Calls {
+    /// Containers in a call.
+    batch: usize,
+    /// Number of calls.
+    count: usize,
+    /// Whether the node has nothing to do before each.
+    paused: bool,
+}
+
+impl Calls {
+    /// Returns the calls that start so many containers of either kind, and some after a pause.
+    fn all(containers: usize) -> [Self; 5] {
+        let calls = |batch, count, paused| Self {
+            batch,
+            count,
+            paused,
+        };
+        let of_pause = containers.div_ceil(50);
+        [
+            calls(1, containers, false),
+            calls(20, containers / 20, false),
+            calls(100, containers / 100, false),
+            calls(1, of_pause, true),
+            calls(20, of_pause, true),
+        ]
+    }
+
+    fn text(&self) -> String {
+        let after = if self.paused { ", after a pause" } else { "" };
+        format!("{} in a call{after}", self.batch)
+    }
+}
+
 /// Starts containers of one application, after one for which its files are fetched, on the agent
-/// and, if `java`, on Hadoop's NodeManager. Adds the mean times of their localization.
+/// and, if `java`, on Hadoop's NodeManager. Adds the times of their localization.
 pub(crate) fn measure(table: &mut Table, quick: bool, java: bool) {
-    let (containers, of_java) = if quick { (100, 20) } else { (1000, 200) };
-    println!("localizing {containers} containers whose files are cached");
+    let (containers, of_java) = if quick { (200, 100) } else { (1000, 200) };
+    println!("localizing {containers} containers whose files are cached, each way");
     let agent = ScriptedCluster::start_kind(&NodeKind::Agent(AGENT.into()), size);
     let agent = Cached::prepare(agent);
     let limit = limit(&agent.files);
-    let ours = BATCHES.map(|batch| agent.mean_ms(containers, batch));
+    let ours = Calls::all(containers).map(|calls| {
+        let times = agent.times(&calls);
+        let what = format!("localization of a container with {FILES} cached files");
+        let row = format!("{what}, {}, mean of a call", calls.text());
+        let (within, all) = times.within_a_millisecond;
+        println!(
+            "{}: {within:.0} of {all:.0} within a millisecond",
+            calls.text()
+        );
+        (row, times.means)
+    });
     drop(agent);
     let theirs = java.then(|| {
         let java = Cached::prepare(ScriptedCluster::start_kind(&NodeKind::MeasuredJava, size));
-        BATCHES.map(|batch| java.mean_whole_ms(of_java, batch))
+        Calls::all(of_java).map(|calls| java.times_in_whole_ms(&calls))
     });
-    for (number, batch) in BATCHES.into_iter().enumerate() {
-        let what = format!(
-            "localization of a container with {FILES} cached files, {batch} in a call, \
-             mean of {containers}"
-        );
-        let row = Row::new(what, Unit::Ms, ours[number]).limit(limit);
-        table.push(row.java(theirs.map(|theirs| theirs[number])));
+    for (number, (what, means)) in ours.iter().enumerate() {
+        let row = Row::new(what.clone(), Unit::Ms, means).limit(&limit);
+        table.push(row.java(theirs.as_ref().map(|theirs| &theirs[number])));
     }
 }
 
@@ -61,8 +101,8 @@ fn size(site: &mut tests::conf::Properties) {
 }
 
 /// Returns what the machine takes to ask another thread for the status of as many files and to get
-/// the answer: median, in milliseconds.
-fn limit(files: &[PathBuf]) -> f64 {
+/// the answer.
+fn limit(files: &[PathBuf]) -> Samples {
     let (ask, asked) = mpsc::channel::<()>();
     let (answer, answered) = mpsc::channel();
     let answering = thread::scope(|scope| {
@@ -85,7 +125,7 @@ fn limit(files: &[PathBuf]) -> f64 {
         drop(ask);
         samples
     });
-    answering.into_iter().collect::<Samples>().p50()
+    answering.into_iter().collect()
 }
 
 /// A node that has the files of an application.
@@ -137,41 +177,78 @@ impl Cached {
         ids.into_iter().map(end).collect()
     }
 
-    /// Returns the agent's mean in milliseconds.
-    fn mean_ms(&self, containers: usize, batch: usize) -> f64 {
-        let (sum, count) = localizations(&self.cluster);
-        for _ in 0..containers / batch {
-            self.run(batch);
+    /// Returns the agent's times.
+    fn times(&self, calls: &Calls) -> Times {
+        let mut means = Vec::with_capacity(calls.count);
+        let begin = Localized::read(&self.cluster);
+        let mut before = begin;
+        for _ in 0..calls.count {
+            self.call(calls);
+            let after = Localized::read(&self.cluster);
+            let (seconds, count) = (after.seconds - before.seconds, after.count - before.count);
+            means.push(seconds * 1000.0 / count);
+            before = after;
         }
-        let (sum_after, count_after) = localizations(&self.cluster);
-        (sum_after - sum) * 1000.0 / (count_after - count)
+        Times {
+            means: means.into_iter().collect(),
+            within_a_millisecond: (before.within - begin.within, before.count - begin.count),
+        }
     }
 
-    /// Returns the mean of what the node tells containers in whole milliseconds.
-    fn mean_whole_ms(&self, containers: usize, batch: usize) -> f64 {
-        let written = (0..containers / batch).flat_map(|_| self.run(batch));
-        let times = written.map(|counters| {
-            let total_ms = counters.trim().rsplit(',').next();
-            let total_ms = total_ms.and_then(|total_ms| total_ms.parse().ok());
-            total_ms.unwrap_or_else(|| panic!("{counters:?} are no counters"))
-        });
-        let times: Vec<f64> = times.collect();
-        times.iter().sum::<f64>() / times.len() as f64
+    /// Returns the means of what the node tells containers in whole milliseconds.
+    fn times_in_whole_ms(&self, calls: &Calls) -> Samples {
+        let mean = |_| {
+            let written = self.call(calls);
+            let times = written.iter().map(|counters| {
+                let total_ms = counters.trim().rsplit(',').next();
+                let total_ms = total_ms.and_then(|total_ms| total_ms.parse::<f64>().ok());
+                total_ms.unwrap_or_else(|| panic!("{counters:?} are no counters"))
+            });
+            times.sum::<f64>() / calls.batch as f64
+        };
+        (0..calls.count).map(mean).collect()
+    }
+
+    fn call(&self, calls: &Calls) -> Vec<String> {
+        if calls.paused {
+            thread::sleep(PAUSE);
+        }
+        self.run(calls.batch)
     }
 }
 
-/// Returns the agent's sum of the times, in seconds, and their count.
-fn localizations(cluster: &ScriptedCluster) -> (f64, f64) {
-    let port = cluster.rm.wait_registrations(1).http_port();
-    let answer = http::get(&format!("http://127.0.0.1:{port}/metrics"));
-    let text = answer.unwrap_or_else(|error| panic!("{error}")).body;
-    let series = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let value = line.and_then(|value| value.trim().parse().ok());
-        value.unwrap_or_else(|| panic!("no {name}"))
-    };
-    (
-        series("nm_agent_localization_seconds_sum "),
-        series("nm_agent_localization_seconds_count "),
-    )
+/// Times of localizations by the agent.
+struct Times {
+    /// Mean of each call, in milliseconds.
+    means: Samples,
+    /// Number of containers whose localization took a millisecond at most, and of all.
+    within_a_millisecond: (f64, f64),
+}
+
+/// What the agent has counted so far.
+#[derive(Clone, Copy)]
+struct Localized {
+    seconds: f64,
+    count: f64,
+    /// Number of those that took a millisecond at most.
+    within: f64,
+}
+
+impl Localized {
+    fn read(cluster: &ScriptedCluster) -> Self {
+        let port = cluster.rm.wait_registrations(1).http_port();
+        let answer = http::get(&format!("http://127.0.0.1:{port}/metrics"));
+        let text = answer.unwrap_or_else(|error| panic!("{error}")).body;
+        let series = |name: &str| {
+            let name = format!("nm_agent_localization_seconds_{name} ");
+            let line = text.lines().find_map(|line| line.strip_prefix(&name));
+            let value = line.and_then(|value| value.trim().parse().ok());
+            value.unwrap_or_else(|| panic!("no {name}"))
+        };
+        Self {
+            seconds: series("sum"),
+            count: series("count"),
+            within: series("bucket{le=\"0.001\"}"),
+        }
+    }
 }

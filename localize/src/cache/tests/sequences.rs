@@ -8,10 +8,11 @@ use super::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Register(i64, Vec<usize>),
+    Register(i64, u64, Vec<usize>),
     Begin(usize),
     Start,
     Finish(usize, bool),
+    Use(i64, UsedSets),
     Release(i64),
     Evict(u64),
     EndApplication,
@@ -19,10 +20,16 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        (1..4_i64, prop::collection::vec(0..9_usize, 1..4)).prop_map(|(n, r)| Step::Register(n, r)),
+        (1..4_i64, 0..3_u64, prop::collection::vec(0..9_usize, 1..4))
+            .prop_map(|(n, set, r)| Step::Register(n, set, r)),
         (0..9_usize).prop_map(Step::Begin),
         Just(Step::Start),
         (0..9_usize, any::<bool>()).prop_map(|(n, ok)| Step::Finish(n, ok)),
+        (1..4_i64, 0..3_u64, any::<bool>()).prop_map(|(n, last, can_go_back)| {
+            let back_to = last.checked_sub(1).filter(|_| can_go_back).map(SetNumber);
+            let last = SetNumber(last);
+            Step::Use(n, UsedSets { last, back_to })
+        }),
         (1..4_i64).prop_map(Step::Release),
         (0..30_u64).prop_map(Step::Evict),
         Just(Step::EndApplication),
@@ -41,10 +48,10 @@ proptest! {
         let scopes = [Scope::Public, private(), application()];
         for step in steps.into_iter().chain((1..4).map(Step::Release)) {
             match step {
-                Step::Register(n, resources) => {
+                Step::Register(n, set, resources) => {
                     let all = resources.iter().map(|r| wanted(&scopes[r % 3], ["/a", "/b", "/c"][r / 3]));
                     let user = if n == 1 { joe() } else { "ann".parse().unwrap() };
-                    registered.push(cache.register(container(n), user, all.collect()));
+                    registered.push(cache.register(container(n), SetNumber(set), user, all.collect()));
                 }
                 Step::Start => downloads.extend(cache.next_download()),
                 Step::Begin(n) => {
@@ -65,6 +72,7 @@ proptest! {
                         finished.failed.into_iter().for_each(|(request, _)| end(request));
                     }
                 }
+                Step::Use(n, sets) => cache.use_sets(container(n), sets).into_iter().for_each(&mut end),
                 Step::Release(n) => cache.release(container(n)).into_iter().for_each(&mut end),
                 Step::Evict(target) => drop(cache.evict(target)),
                 Step::EndApplication => cache.remove_application(&application(), container(1).application_id()).into_iter().for_each(&mut end),

@@ -55,7 +55,7 @@ fn restarted(node: Node, records: &Arc<Records>, users: &[(ContainerId, Vec<Path
     };
     let config = Node::config(&base);
     let started = NodeDirs::start_again(&config, None, EpochMillis(1_000), needed).unwrap();
-    let node = Node::on(base, started.dirs, 600_000);
+    let node = Node::on(base, started.dirs, 600_000, 0);
     node.deletion.delete(started.leftovers);
     let sink: Arc<dyn KeptRecords> = records.clone();
     node.localizer.remember(sink, started.cached, users);

@@ -200,3 +200,118 @@ fn a_container_killed_during_its_restart_holds_no_context() {
     let record = &node.core.containers[&id];
     assert!(record.context.is_none() && record.reinit.is_none() && record.previous.is_none());
 }
+
+/// Re-initializes container 1 with a resource for this link, up to the launch after it. Returns the
+/// set that the resource is of, and what the localizer is told of sets.
+fn reinit_with(node: &mut Node, link: &str, auto_commit: bool) -> (u64, Vec<UsedSets>) {
+    let id = container_id(1);
+    let mut next = context("next");
+    next.resources = vec![resource(link)];
+    node.core
+        .reinitialize(asker(), id, next, auto_commit, node.now)
+        .unwrap();
+    let effects = node.core.take_effects();
+    let set_of = |effect: &Effect| {
+        if let Effect::Localize { set, .. } = effect {
+            return Some(set.0);
+        }
+        None
+    };
+    let set = effects.iter().find_map(set_of);
+    let fetched = WorkerEvent::Localized {
+        id,
+        purpose: LocalizeFor::Reinit,
+        took: Duration::ZERO,
+        resources: vec![localized(link)],
+    };
+    node.core.handle(fetched, node.now, 0);
+    (set.unwrap(), restart(node))
+}
+
+/// Ends the process that a restart ends, and starts the next. Returns what the localizer is told of
+/// sets meanwhile.
+fn restart(node: &mut Node) -> Vec<UsedSets> {
+    let mut told = used_sets(node);
+    node.exit(1, 143);
+    told.append(&mut used_sets(node));
+    node.launched(1);
+    told
+}
+
+fn used_sets(node: &mut Node) -> Vec<UsedSets> {
+    let effects = node.core.take_effects().into_iter();
+    let sets_of = |effect| {
+        if let Effect::UseSets { sets, .. } = effect {
+            return Some(sets);
+        }
+        None
+    };
+    effects.filter_map(sets_of).collect()
+}
+
+fn sets(last: u64, back_to: Option<u64>) -> UsedSets {
+    UsedSets {
+        last: SetNumber(last),
+        back_to: back_to.map(SetNumber),
+    }
+}
+
+#[test]
+fn the_localizer_is_told_which_sets_of_resources_a_container_has() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let told = reinit_with(&mut node, "a", true);
+    assert_eq!(told, (1, vec![sets(1, None)]));
+    let told = reinit_with(&mut node, "a", false);
+    assert_eq!(told, (2, vec![sets(2, Some(1))]));
+    node.core.commit_reinit(asker(), id, node.now).unwrap();
+    assert_eq!(used_sets(&mut node), [sets(2, None)]);
+    let told = reinit_with(&mut node, "b", false);
+    assert_eq!(told, (3, vec![sets(3, Some(2))]));
+    node.core.roll_back_reinit(asker(), id, node.now).unwrap();
+    assert_eq!(restart(&mut node), [sets(2, None)]);
+
+    let mut next = context("next");
+    next.resources = vec![resource("c")];
+    node.core
+        .reinitialize(asker(), id, next, true, node.now)
+        .unwrap();
+    node.core.take_effects();
+    let failed = WorkerEvent::LocalizationFailed {
+        id,
+        purpose: LocalizeFor::Reinit,
+        took: Duration::ZERO,
+        diagnostics: String::new(),
+    };
+    node.core.handle(failed, node.now, 0);
+    // The number of the failed set is not used again.
+    assert_eq!(used_sets(&mut node), [sets(2, None)]);
+    assert_eq!(reinit_with(&mut node, "a", true), (5, vec![sets(5, None)]));
+
+    let (reply, _answer) = oneshot::channel();
+    node.core
+        .localization_statuses(asker(), vec![id], reply, node.now);
+    let effects = node.core.take_effects();
+    let [Effect::AnswerLocalization(query)] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(query.checked[0].as_ref().unwrap(), &(id, SetNumber(5)));
+}
+
+#[test]
+fn links_of_all_launch_contexts_together_are_bounded() {
+    let mut node = running("first");
+    let max = CONTEXT_LIMITS.resources_max;
+    for number in 0..max {
+        reinit_with(&mut node, &number.to_string(), true);
+    }
+    let mut next = context("next");
+    next.resources = vec![resource("one more")];
+    let refusal = node
+        .core
+        .reinitialize(asker(), container_id(1), next, true, node.now)
+        .unwrap_err();
+    assert!(refusal.message.contains("101 resources"), "{refusal}");
+    // A link that it has takes no further place.
+    reinit_with(&mut node, "0", true);
+}

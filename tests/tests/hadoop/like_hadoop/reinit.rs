@@ -219,6 +219,33 @@ fn resources(twins: &mut Twins) {
         let statuses = localization_statuses(twin, 32);
         format!("{linked:?}\n{statuses}\n{}", end(twin, id))
     });
+    twins.compare(
+        "the states of resources of several launch contexts",
+        |twin| {
+            let (one, two) = (twin.file("one", "1"), twin.file("two", "2"));
+            let context = LaunchContext::command(FIRST).file("both", &one);
+            let id = twin.start_number(33, context);
+            wait_runs(twin, id, "first\n");
+            let context = LaunchContext::command(SECOND)
+                .file("both", &two)
+                .file("new", &one);
+            reinitialize(twin, id, context, false).unwrap();
+            wait_runs(twin, id, "first\nsecond\n");
+            let changed = localization_statuses(twin, 33);
+            operate(twin, Operation::RollBack, id).unwrap();
+            wait_runs(twin, id, "first\nsecond\nfirst\n");
+            let rolled_back = localization_statuses(twin, 33);
+            let missing = twin.node.folder().join("missing");
+            let file = LocalResourceTypeProto::File;
+            let context = LaunchContext::command(SECOND)
+                .file("new", &one)
+                .resource("missing", &missing, file, 1);
+            reinitialize(twin, id, context, true).unwrap();
+            let _ = wait_diagnostics(twin, id, "aborting re-initialization");
+            let failed = localization_statuses(twin, 33);
+            format!("{changed}\n{rolled_back}\n{failed}\n{}", end(twin, id))
+        },
+    );
 }
 
 /// Starts a container with the first command, and waits for that.
