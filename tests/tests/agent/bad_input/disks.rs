@@ -1,15 +1,19 @@
 //! Disks that fill up, fail and return while containers run, on real file systems of each test.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use test_support::mounts::{set_writable, small_disk, unmount, with_own_mounts};
 use test_support::scripted::Completed;
 use test_support::{LaunchContext, current_user};
 use tests::conf::Properties;
+use tests::process::Process;
 use tests::scripted_cluster::ScriptedCluster;
 use tests::{http, wait};
+use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
 use crate::AGENT;
 
@@ -71,18 +75,43 @@ impl Lab {
         self.cluster.rm.wait_completed(id)
     }
 
-    /// Waits until no folder of a container or of an unfinished download is left on the small disk.
-    fn wait_clean(&self) {
-        let caches = self.small.join("local/usercache").join(current_user());
-        let private = caches.join("filecache");
+    /// Returns the application's cache below a local directory.
+    fn cache_below(&self, local: &Path) -> PathBuf {
+        let application = self.cluster.am.attempt().application_id.to_string();
+        let caches = local.join("usercache").join(current_user());
+        caches.join("appcache").join(application).join("filecache")
+    }
+
+    /// Waits until this local directory holds so many finished downloads of the application, and
+    /// nothing of others.
+    fn wait_downloads(&self, local: &Path, count: usize) {
+        let cache = self.cache_below(local);
         wait::until("nothing left of the download", DEADLINE, || {
-            let left = fs::read_dir(&private).map_or(0, Iterator::count);
+            let left = names(&cache);
+            let is_finished = |name: &String| !name.ends_with("_tmp");
             wait::check(
-                left == 0,
-                format!("{left} folders in {}", private.display()),
+                left.len() == count && left.iter().all(is_finished),
+                format!("{left:?} in {}", cache.display()),
             )
         });
     }
+}
+
+/// Returns the names in a folder; none if there is no such folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
+    entries
+        .map(|entry| name(entry).into_string().unwrap())
+        .collect()
+}
+
+/// Returns the files of unfinished downloads that the agent has open.
+fn open_downloads(pid: u32) -> Vec<PathBuf> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let targets = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let is_download = |path: &PathBuf| path.to_string_lossy().contains("_tmp");
+    targets.filter(is_download).collect()
 }
 
 /// Writes a tar archive, as a file with a hole, whose only entry is a file of so many zeros.
@@ -99,8 +128,9 @@ fn zeros_archive(path: &Path, bytes: u64) {
 
 /// Fills a disk to its last byte.
 fn fill(disk: &Path) {
-    let full = fs::write(disk.join("filler"), vec![1; 128 << 20]).unwrap_err();
-    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    let mut filler = File::create(disk.join("filler")).unwrap();
+    let copied = io::copy(&mut io::repeat(1), &mut filler);
+    assert_eq!(copied.unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
 
 fn run(name: &str, test: impl FnOnce(&Path) + Send) {
@@ -221,8 +251,78 @@ fn a_huge_archive_fails_its_container_before_it_fills_the_disk() {
             end.diagnostics.contains("it does not fit on the disk"),
             "{end:?}"
         );
-        lab.wait_clean();
+        lab.wait_downloads(&local, 0);
         lab.cluster.assert_serves();
+    });
+}
+
+/// Stops the agent while it writes the content of a download of this many bytes below `cache`.
+/// Returns false if the download was over before.
+fn stop_amid_download(agent: &Process, cache: &Path, bytes: u64) -> bool {
+    let begin = Instant::now();
+    let is_begun = |name: &String| fs::exists(cache.join(name).join("big")).is_ok_and(|it| it);
+    while !names(cache).iter().any(is_begun) {
+        assert!(begin.elapsed() < DEADLINE, "no download begins");
+        std::thread::yield_now();
+    }
+    agent.signal(Signal::SIGSTOP);
+    let written = |name: &String| fs::metadata(cache.join(name).join("big")).ok();
+    let written = names(cache).iter().find_map(written);
+    written.is_some_and(|status| status.len() < bytes)
+}
+
+#[test]
+fn a_disk_that_somebody_fills_during_a_download_fails_its_container_and_no_other() {
+    let name = "a_disk_that_somebody_fills_during_a_download_fails_its_container_and_no_other";
+    run(name, |base| {
+        let disk = base.join("only");
+        fs::create_dir(&disk).unwrap();
+        small_disk(&disk, 5 * SMALL);
+        let local = disk.join("local");
+        let lab = Lab::start(base, |site| {
+            site.set("yarn.nodemanager.local-dirs", local.display());
+        });
+        let (cluster, am) = (&lab.cluster, &lab.cluster.am);
+        let small = cluster.node.folder().join("small");
+        fs::write(&small, "kept").unwrap();
+        let gate = cluster.gate("gate");
+        let command = gate.then("test \"$(cat link)\" = kept");
+        let context = LaunchContext::command(&command).file("link", &small);
+        let running = am.try_start(&am.allocate(), context).unwrap();
+        cluster
+            .rm
+            .wait_sub_state(running, ContainerSubStateProto::CssRunning);
+
+        let big = cluster.node.folder().join("big");
+        // Takes long enough to be interrupted.
+        let bytes = 4 * SMALL;
+        File::create(&big).unwrap().set_len(bytes).unwrap();
+        let context = LaunchContext::command("true").file("link", &big);
+        let downloading = am.try_start(&am.allocate(), context).unwrap();
+        let agent = &cluster.node.process;
+        assert!(
+            stop_amid_download(agent, &lab.cache_below(&local), bytes),
+            "the download was over before the agent stopped"
+        );
+        fill(&disk);
+        agent.signal(Signal::SIGCONT);
+        let end = cluster.rm.wait_completed(downloading);
+        assert_eq!(end.exit_status, -1000, "{end:?}");
+        let text = "cannot write big to the cache: ";
+        assert!(end.diagnostics.contains(text), "{end:?}");
+        assert!(end.diagnostics.contains(" space"), "{end:?}");
+
+        lab.wait_downloads(&local, 1);
+        let open = open_downloads(agent.id());
+        assert!(open.is_empty(), "{open:?}");
+        gate.open();
+        let end = cluster.rm.wait_completed(running);
+        assert_eq!(end.exit_status, 0, "{end:?}");
+        fs::remove_file(disk.join("filler")).unwrap();
+        lab.wait_report(&[]);
+        let context = LaunchContext::command("test -s link").file("link", &big);
+        let end = lab.end_of(context);
+        assert_eq!(end.exit_status, 0, "{end:?}");
     });
 }
 
