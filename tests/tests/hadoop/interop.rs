@@ -35,6 +35,7 @@ macro_rules! with_each_rm {
     };
 }
 
+mod disks;
 mod draining;
 mod eviction;
 mod failover;
@@ -59,11 +60,15 @@ mod yarn_cli;
 use records::ContainerId;
 use tests::cluster::Cluster;
 use tests::conf::Options;
+use tests::lab::Lab;
 use tests::node::NodeKind;
-use tests::node_process;
 use tests::rm::RmKind;
+use tests::{java, node_process};
 
 use crate::AGENT;
+
+/// Class of `yarn node`.
+const NODE_CLI: &str = "org.apache.hadoop.yarn.client.cli.NodeCLI";
 
 /// Returns the node that the tests run with.
 fn node_kind() -> NodeKind {
@@ -84,4 +89,16 @@ fn start_cluster(rm: &RmKind, slots: u32, options: Options) -> Cluster {
 fn is_of_application(container_id: &str, application_id: &str) -> bool {
     let id = container_id.parse::<ContainerId>();
     id.is_ok_and(|id| id.application_id().to_string() == application_id)
+}
+
+/// Runs a client of Hadoop to its end and returns what it printed.
+#[track_caller]
+fn run_client(lab: &Lab, class: &str, arguments: &[&str]) -> String {
+    let output = java::command(&lab.conf(), class, 256)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

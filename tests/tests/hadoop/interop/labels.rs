@@ -8,15 +8,12 @@ use tests::conf::Options;
 use tests::lab::{LOCALHOST, Lab};
 use tests::node::Node;
 use tests::rm::{ResourceManager, RmKind};
-use tests::{java, wait};
+use tests::wait;
 
-use crate::interop::node_kind;
+use crate::interop::{NODE_CLI, node_kind, run_client};
 
 /// Class of `yarn rmadmin`.
 const ADMIN: &str = "org.apache.hadoop.yarn.client.cli.RMAdminCLI";
-
-/// Class of `yarn node`.
-const NODE_CLI: &str = "org.apache.hadoop.yarn.client.cli.NodeCLI";
 
 #[test]
 fn labels_and_attributes_of_scripts_are_the_nodes_at_the_resource_manager() {
@@ -76,18 +73,6 @@ fn write_script(lab: &Lab, command: &str) -> String {
     fs::write(&path, format!("#!/bin/sh\n{command}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path.to_str().unwrap().to_owned()
-}
-
-/// Runs a client of Hadoop to its end and returns what it printed.
-#[track_caller]
-fn run_client(lab: &Lab, class: &str, arguments: &[&str]) -> String {
-    let output = java::command(&lab.conf(), class, 256)
-        .args(arguments)
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {errors}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Waits until the ResourceManager shows the node with this label and this value of its attribute.
