@@ -57,6 +57,19 @@ pub struct Limits {
     pub shutdown_grace: Duration,
 }
 
+impl Limits {
+    /// Returns these limits for a port that may have this many descriptors, and at least one.
+    #[must_use]
+    pub fn within_descriptors(self, descriptors: usize) -> Self {
+        let connections = self.connections.min(descriptors).max(1);
+        Self {
+            connections,
+            connections_per_address: self.connections_per_address.min(connections),
+            ..self
+        }
+    }
+}
+
 impl Default for Limits {
     /// Bounds for a server with some scrapers, a proxy and a few dozen readers: 256 connections, 64
     /// of one address. A reader may take nothing for ten minutes: `curl --limit-rate 100k` reads

@@ -20,6 +20,7 @@ pub mod config;
 pub mod containers;
 pub mod core;
 pub mod core_task;
+mod descriptors;
 pub mod nodes;
 pub mod racks;
 pub mod refusal;
@@ -42,13 +43,14 @@ use wire::protocol::application_client::ApplicationClientService;
 use wire::protocol::application_master::ApplicationMasterService;
 use wire::protocol::distributed_scheduling_am::DistributedSchedulingAMService;
 use wire::protocol::resource_tracker::ResourceTrackerService;
-use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth};
+use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth, ServerLimits};
 /// Rolling keys and the tokens signed with them, which nodes and their proxies use as well.
 pub use wire::secrets as tokens;
 
 use crate::config::Config;
 use crate::core::Core;
 use crate::core_task::Handle;
+use crate::descriptors::Descriptors;
 use crate::racks::Racks;
 use crate::services::application_client::Clients;
 use crate::services::application_master::ApplicationMasters;
@@ -128,11 +130,18 @@ impl Running {
     }
 }
 
-/// Listens on all ports and serves until `stop`.
+/// Listens on all ports and serves until `stop`. Of the files that the process may have open, peers
+/// of each port get a part, so that those of one cannot keep those of another from being answered.
 ///
 /// # Errors
 /// [`RmError`]: the configuration cannot be used. Then nothing is left running.
-pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, RmError> {
+pub async fn start(
+    config: Config,
+    open_files: u64,
+    stop: CancellationToken,
+) -> Result<Running, RmError> {
+    let descriptors = Descriptors::divide(open_files);
+    tracing::info!("{descriptors}");
     let racks = config.rack_table.as_deref().map(read_racks).transpose()?;
     let racks = racks.unwrap_or_default();
     let config = Arc::new(config);
@@ -150,35 +159,9 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
         &tasks,
         failed.clone(),
     );
-    let client = RpcServer::builder(ServerAuth::Simple).service(ApplicationClientService::new(
-        Arc::new(Clients(handle.clone())),
-    ));
-    let masters = Arc::new(ApplicationMasters(handle.clone()));
-    let mut scheduler = RpcServer::builder(ServerAuth::Token(secrets))
-        .service(ApplicationMasterService::new(Arc::clone(&masters)));
-    if config.opportunistic.is_distributed {
-        scheduler = scheduler.service(DistributedSchedulingAMService::new(masters));
-    }
-    let tracker = RpcServer::builder(ServerAuth::Simple).service(ResourceTrackerService::new(
-        Arc::new(Tracker {
-            core: handle.clone(),
-            racks,
-        }),
-    ));
-    let client = bind(client, "yarn.resourcemanager.address", &config.client).await?;
-    let scheduler = bind(
-        scheduler,
-        "yarn.resourcemanager.scheduler.address",
-        &config.scheduler,
-    )
-    .await?;
-    let tracker = bind(
-        tracker,
-        "yarn.resourcemanager.resource-tracker.address",
-        &config.tracker,
-    )
-    .await?;
-    let web = web::WebServer::bind(&config, handle.clone()).await?;
+    let [client, scheduler, tracker] =
+        listen(&config, &handle, secrets, racks, &descriptors).await?;
+    let web = web::WebServer::bind(&config, descriptors.web, handle.clone()).await?;
     let addresses = Addresses {
         client: client.1,
         scheduler: scheduler.1,
@@ -197,6 +180,54 @@ pub async fn start(config: Config, stop: CancellationToken) -> Result<Running, R
         handle,
         tasks,
     })
+}
+
+/// Listens on the ports for RPC: of clients, of masters, of nodes.
+async fn listen(
+    config: &Config,
+    handle: &Handle,
+    secrets: Arc<AmrmTokenSecretManager>,
+    racks: Racks,
+    descriptors: &Descriptors,
+) -> Result<[(RpcServer, SocketAddr); 3], RmError> {
+    let client = RpcServer::builder(ServerAuth::Simple).service(ApplicationClientService::new(
+        Arc::new(Clients(handle.clone())),
+    ));
+    let masters = Arc::new(ApplicationMasters(handle.clone()));
+    let mut scheduler = RpcServer::builder(ServerAuth::Token(secrets))
+        .service(ApplicationMasterService::new(Arc::clone(&masters)));
+    if config.opportunistic.is_distributed {
+        scheduler = scheduler.service(DistributedSchedulingAMService::new(masters));
+    }
+    let tracker = RpcServer::builder(ServerAuth::Simple).service(ResourceTrackerService::new(
+        Arc::new(Tracker {
+            core: handle.clone(),
+            racks,
+        }),
+    ));
+    let within = |server: RpcServerBuilder, descriptors| {
+        server.limits(ServerLimits::default().within_descriptors(descriptors))
+    };
+    Ok([
+        bind(
+            within(client, descriptors.client),
+            "yarn.resourcemanager.address",
+            &config.client,
+        )
+        .await?,
+        bind(
+            within(scheduler, descriptors.scheduler),
+            "yarn.resourcemanager.scheduler.address",
+            &config.scheduler,
+        )
+        .await?,
+        bind(
+            within(tracker, descriptors.tracker),
+            "yarn.resourcemanager.resource-tracker.address",
+            &config.tracker,
+        )
+        .await?,
+    ])
 }
 
 /// Reads the table of racks. An unreadable table is an error, since without it every node would

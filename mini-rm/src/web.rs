@@ -74,18 +74,24 @@ impl Site {
 }
 
 impl WebServer {
-    /// Listens on the configured address.
+    /// Listens on the configured address, for at most so many connections.
     ///
     /// # Errors
     /// [`RmError`], when the address cannot be resolved or listened on.
-    pub(crate) async fn bind(config: &Config, handle: Handle) -> Result<Self, RmError> {
+    pub(crate) async fn bind(
+        config: &Config,
+        descriptors: usize,
+        handle: Handle,
+    ) -> Result<Self, RmError> {
         let address = crate::resolve(ADDRESS_PROPERTY, &config.web).await?;
         let failed = |source| RmError::Bind {
             property: ADDRESS_PROPERTY,
             address,
             source,
         };
-        let server = HttpServer::bind(address, LIMITS).await.map_err(failed)?;
+        let server = HttpServer::bind(address, LIMITS.within_descriptors(descriptors))
+            .await
+            .map_err(failed)?;
         let site = Arc::new(Site::new(config, handle));
         Ok(Self { server, site })
     }

@@ -287,6 +287,8 @@ fn resource_manager(conf: &ConfDir, environment: &BTreeMap<String, String>) -> E
 }
 
 fn serve_until_stopped(config: mini_rm::config::Config) -> anyhow::Result<()> {
+    let open_files =
+        container_runtime::open_files::raise().context("reading the limit of open files")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("nm-agent-rm")
@@ -295,7 +297,10 @@ fn serve_until_stopped(config: mini_rm::config::Config) -> anyhow::Result<()> {
     runtime.block_on(async {
         let stop = CancellationToken::new();
         stop_on_signal(stop.clone()).context("listening for signals")?;
-        mini_rm::start(config, stop.clone()).await?.join().await;
+        mini_rm::start(config, open_files, stop.clone())
+            .await?
+            .join()
+            .await;
         anyhow::ensure!(
             stop.is_cancelled(),
             "a part of the ResourceManager has failed"

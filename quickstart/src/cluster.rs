@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use container_runtime::open_files;
 use node_manager::reload::Reloading;
 use node_manager::{AgentError, NodeWatch, Process, Running};
 use records::error_chain;
@@ -42,8 +43,12 @@ impl Cluster {
     ) -> Result<Self, QuickstartError> {
         let config = settings::resource_manager(nodes, ports)
             .map_err(|problems| QuickstartError::Settings(problems.into()))?;
+        let open_files = open_files::limit().map_err(|source| QuickstartError::System {
+            doing: "reading the limit of open files",
+            source,
+        })?;
         let rm_stop = CancellationToken::new();
-        let rm = mini_rm::start(config, rm_stop.clone())
+        let rm = mini_rm::start(config, open_files, rm_stop.clone())
             .await
             .map_err(QuickstartError::ResourceManager)?;
         let mut cluster = Self {

@@ -99,11 +99,8 @@ pub(super) fn admin(
     stuck: StuckParts,
 ) -> AdminOptions {
     let defaults = AdminOptions::default();
-    let mut limits = defaults.limits;
-    limits.connections = descriptors.web;
-    limits.connections_per_address = limits.connections_per_address.min(descriptors.web);
     AdminOptions {
-        limits,
+        limits: defaults.limits.within_descriptors(descriptors.web),
         log_aggregation_enabled: config.logs.aggregation_enabled,
         log_server_url: config.logs.server_url.clone(),
         log_server_web_service_url: config.logs.server_web_service_url.clone(),

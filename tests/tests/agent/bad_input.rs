@@ -15,7 +15,7 @@ mod commands;
 mod configuration;
 mod contexts;
 mod disks;
-mod limits;
+pub(crate) mod limits;
 mod localization;
 mod logs;
 mod ports;

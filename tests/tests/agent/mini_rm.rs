@@ -9,6 +9,7 @@
 mod clients;
 mod command;
 mod distributed;
+mod flood;
 mod garbage;
 mod gone;
 mod masters;

@@ -28,7 +28,7 @@ use wire::token::Token;
 
 use crate::AGENT;
 
-pub(super) const CLIENT_ID: ClientId = *b"0123456789abcdef";
+pub(crate) const CLIENT_ID: ClientId = *b"0123456789abcdef";
 
 /// Time that an attacker waits for an answer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
@@ -70,7 +70,7 @@ pub(super) fn limited_agent(folder: &Path) -> PathBuf {
 }
 
 /// Raises this process's own limit of open files as far as it may.
-pub(super) fn allow_many_files() {
+pub(crate) fn allow_many_files() {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
 }

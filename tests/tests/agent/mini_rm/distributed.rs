@@ -69,10 +69,15 @@ pub(crate) async fn start_rm_with(
         *address = HostPort::new("127.0.0.1", 0);
     }
     change(&mut config);
-    let rm = mini_rm::start(config, stop).await.expect("ports are free");
+    let rm = mini_rm::start(config, OPEN_FILES, stop)
+        .await
+        .expect("ports are free");
     let addresses = rm.addresses;
     (rm, addresses)
 }
+
+/// Files that a ResourceManager in this process may have open, as far as it knows.
+const OPEN_FILES: u64 = 4_096;
 
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().expect("threads can be made")

@@ -16,9 +16,9 @@ const PREAMBLE: [u8; 7] = *b"hrpc\x09\x00\xdf";
 
 /// `hrpc`, version 9, service class 0, no authentication: accepted by a port of a cluster without
 /// security.
-const SIMPLE_PREAMBLE: [u8; 7] = *b"hrpc\x09\x00\x00";
+pub(crate) const SIMPLE_PREAMBLE: [u8; 7] = *b"hrpc\x09\x00\x00";
 
-const SERVICES: [&str; 4] = ["client", "scheduler", "tracker", "web"];
+pub(crate) const SERVICES: [&str; 4] = ["client", "scheduler", "tracker", "web"];
 
 fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();

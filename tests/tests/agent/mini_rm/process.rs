@@ -24,6 +24,21 @@ pub(crate) struct MiniRm {
 
 impl MiniRm {
     pub(crate) fn start(change: impl FnOnce(&mut Properties)) -> Self {
+        Self::start_as(Command::new(AGENT), change)
+    }
+
+    /// Starts it with a limit of open files, which it cannot raise.
+    pub(crate) fn start_with_open_files(limit: u32) -> Self {
+        let mut command = Command::new("bash");
+        command.args([
+            "-c",
+            &format!("ulimit -n {limit}; exec \"$0\" \"$@\""),
+            AGENT,
+        ]);
+        Self::start_as(command, |_| {})
+    }
+
+    fn start_as(command: Command, change: impl FnOnce(&mut Properties)) -> Self {
         let folder = TempDir::new().expect("a folder can be made");
         let mut yarn_site = Properties::default();
         for service in ["", "scheduler.", "resource-tracker.", "webapp."] {
@@ -34,14 +49,13 @@ impl MiniRm {
         let core_site = conf::core_site(folder.path(), "nobody");
         conf::write(&folder.path().join("conf"), &core_site, &yarn_site);
         Self {
-            process: Self::run(folder.path()),
+            process: Self::run(command, folder.path()),
             folder,
         }
     }
 
-    /// Starts the command with the configuration below `folder`.
-    fn run(folder: &Path) -> Process {
-        let mut command = Command::new(AGENT);
+    /// Starts the program with the configuration below `folder`.
+    fn run(mut command: Command, folder: &Path) -> Process {
         command.arg("rm").arg("--conf").arg(folder.join("conf"));
         Process::start("mini-rm", &mut command, folder)
     }
@@ -56,7 +70,7 @@ impl MiniRm {
         for name in ["mini-rm.stdout", "mini-rm.stderr"] {
             fs::remove_file(self.folder.path().join(name)).expect("it has written its output");
         }
-        self.process = Self::run(self.folder.path());
+        self.process = Self::run(Command::new(AGENT), self.folder.path());
     }
 
     /// Waits for the end; returns exit status and log.
