@@ -39,7 +39,7 @@ use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped};
-use crate::launch_context::{LaunchContext, read_resources};
+use crate::launch_context::read_resources;
 use crate::secrets::NodeSecrets;
 
 use self::counting::TokenUse;
@@ -47,7 +47,8 @@ pub use self::proxied_starts::TAGS_VARIABLE;
 use self::proxied_starts::{ProxiedStarts, confirm_pipelines};
 pub use self::read::{Verified, read_asker, start_request, verified};
 use self::read::{
-    bound, claimed_container, claimed_id, failure, last_of_each, published, read_ids, stopping,
+    bound, claimed_container, claimed_id, failure, last_of_each, published, read_ids, read_reinit,
+    stopping,
 };
 pub(crate) use self::read::{read_signal, read_spec};
 
@@ -428,13 +429,15 @@ impl ContainerManagementProtocol for ContainerManager {
         request: ReInitializeContainerRequestProto,
     ) -> Result<ReInitializeContainerResponseProto, RemoteException> {
         let auto_commit = request.auto_commit();
-        let context = request.container_launch_context.map(LaunchContext::read);
+        let context = request.container_launch_context;
+        let records = self.handle.keeps_records();
+        let next = context.map(|context| read_reinit(context, auto_commit, records));
         self.operate(
             RpcMethod::ReInitializeContainer,
             caller,
             request.container_id,
-            move |core, asker, id, now| match context {
-                Some(context) => core.reinitialize(asker, id, context?, auto_commit, now),
+            move |core, asker, id, now| match next {
+                Some(next) => core.reinitialize(asker, id, next?, now),
                 // As in Hadoop, whose restart is a re-initialization without a context.
                 None => core.restart_container(asker, id, now),
             },

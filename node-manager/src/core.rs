@@ -57,6 +57,7 @@ pub use effect::{
 };
 pub use health::HealthEvent;
 pub use logs::{LogAggregation, LogOrder};
+pub use reinit::ReinitRequest;
 pub use remember::StoreOrder;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 pub use restore::{AdoptOrder, RestoredState};

@@ -20,8 +20,9 @@ mod stored;
 pub use decide::{Decided, Recovered, Stranger, decide};
 pub use kept_files::{KEPT_FILES, KeptFiles};
 pub use record::{
-    AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, EndedProcess, Ending, KeyRecord,
-    KeysRecord, RecordError, ServiceDataRecord, Stage, StartRecord, StateRecord,
+    AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, EndedProcess,
+    Ending, KeyRecord, KeysRecord, LocalizingRecord, RecordError, RestartingRecord,
+    ServiceDataRecord, SetupRecord, Stage, StartRecord, StateRecord,
 };
 pub use stored::{
     FoundState, KeyWriter, RecordSink, RecordWrite, SPACES, StateWriter, StoredContainer, writes_of,

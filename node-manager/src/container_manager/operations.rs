@@ -25,7 +25,8 @@ impl ContainerManager {
             let asker = read_asker(caller)?;
             let id = ContainerId::try_from(&id.unwrap_or_default()).map_err(unreadable_id)?;
             let work = move |core: &mut Core, now| operation(core, asker, id, now);
-            self.handle.run(work).await.map_err(stopping)?
+            self.handle.run(work).await.map_err(stopping)??;
+            self.told().await
         })
         .await
     }

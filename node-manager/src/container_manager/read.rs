@@ -19,10 +19,10 @@ use wire::rpc::Caller;
 
 use super::CONTAINERS_PER_CALL_MAX;
 use crate::aux_services::ServiceMetadata;
-use crate::core::{Asker, StartRequest};
+use crate::core::{Asker, ReinitRequest, StartRequest};
 use crate::core_task::Stopped;
 use crate::launch_context::LaunchContext;
-use crate::recovery::StartRecord;
+use crate::recovery::{ContextRecord, StartRecord};
 use crate::secrets::{NodeSecrets, nm_token_attempt};
 
 /// A signal's command as the launcher knows it.
@@ -119,6 +119,26 @@ pub fn start_request(
         record,
         received_us,
     }
+}
+
+/// Reads the launch context of a re-initialization, with its record if records are kept.
+///
+/// # Errors
+/// Those of [`LaunchContext::read`].
+pub(super) fn read_reinit(
+    context: ContainerLaunchContextProto,
+    auto_commit: bool,
+    keeps_records: bool,
+) -> Result<ReinitRequest, RemoteException> {
+    let record = keeps_records.then(|| {
+        let context = context.encode_to_vec();
+        Box::new(ContextRecord { context })
+    });
+    Ok(ReinitRequest {
+        context: LaunchContext::read(context)?,
+        auto_commit,
+        record,
+    })
 }
 
 /// Returns the attempt and key of the NMToken that the connection was opened with.

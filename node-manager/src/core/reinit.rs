@@ -12,7 +12,7 @@
 //! The process goes on while resources are localized. A restarted container waits in the queue of
 //! its type, as in Hadoop, and is launched in the folders of its first launch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,12 +20,17 @@ use localize::{LocalizedResource, ResourceSpec, SetNumber, UsedSets};
 use records::{ContainerId, ExecutionType, Now};
 use sched::{ContainerState, Event};
 use wire::exception::RemoteException;
+use wire::proto::hadoop_yarn::ContainerLaunchContextProto;
 
 use super::admit::{refusal_to_exception, yarn_exception};
 use super::effect::{Effect, LinkOrder, LocalizeFor, Record, ReinitStage};
-use super::{Asker, Core, Followups};
+use super::restore::localized_of;
+use super::{Asker, ContainerRecord, Core, Followups};
 use crate::context_budget::HeldContext;
 use crate::launch_context::LaunchContext;
+use crate::recovery::{
+    ContextRecord, LocalizingRecord, RestartingRecord, SetupRecord, StateRecord,
+};
 
 /// Launch context and resources of a container: what a re-initialization replaces and a rollback
 /// restores.
@@ -56,6 +61,17 @@ pub(super) enum Reinit {
         /// Setup to which a rollback returns.
         previous: Option<Setup>,
     },
+}
+
+/// A re-initialization, as an ApplicationMaster asks for it.
+#[derive(Debug)]
+pub struct ReinitRequest {
+    /// Launch context to use next.
+    pub context: LaunchContext,
+    /// Whether the present setup is dropped at once.
+    pub auto_commit: bool,
+    /// Record of the launch context; `None` if no records are kept.
+    pub record: Option<Box<ContextRecord>>,
 }
 
 /// Operation on a running container, by the name in Hadoop's refusals.
@@ -119,8 +135,8 @@ impl Core {
     }
 
     /// `reInitializeContainer`: launches a running container again with another launch context,
-    /// once the resources of that context are localized. Without `auto_commit` the present one is
-    /// kept for a rollback.
+    /// once the resources of that context are localized. Without
+    /// [`auto_commit`](ReinitRequest::auto_commit) the present one is kept for a rollback.
     ///
     /// # Errors
     /// `YarnException` with Hadoop's texts when the container cannot be changed now, and the
@@ -129,11 +145,15 @@ impl Core {
         &mut self,
         asker: Asker,
         id: ContainerId,
-        context: LaunchContext,
-        auto_commit: bool,
+        request: ReinitRequest,
         now: Now,
     ) -> Result<(), RemoteException> {
         self.check_operation(asker, Operation::ReInit, id)?;
+        let ReinitRequest {
+            context,
+            auto_commit,
+            record: to_store,
+        } = request;
         let Some(record) = self.containers.get_mut(&id) else {
             return Err(does_not_exist(id));
         };
@@ -157,6 +177,7 @@ impl Core {
             set,
         });
         let user = Arc::clone(&record.user);
+        self.remember_reinit(id, set.0, to_store);
         self.begin_reinit(id, "Container will be Re-initialized.", now);
         if resources.is_empty() {
             self.reinit_localized(id, Vec::new(), now);
@@ -275,7 +296,12 @@ impl Core {
     }
 
     /// Handles resources that were localized for a container that runs.
-    pub(super) fn localized_more(&mut self, id: ContainerId, resources: Vec<LocalizedResource>) {
+    pub(super) fn localized_more(
+        &mut self,
+        id: ContainerId,
+        resources: Vec<LocalizedResource>,
+        now: Now,
+    ) {
         let Some(record) = self.containers.get_mut(&id) else {
             return;
         };
@@ -286,6 +312,7 @@ impl Core {
             dirs: Arc::clone(&record.dirs),
             resources,
         }));
+        self.remember([id], now);
     }
 
     /// Restarts a container whose next launch context has all its resources, unless it ended
@@ -386,6 +413,87 @@ impl Core {
         }
     }
 
+    /// Gives a container of an earlier agent the setups that its record names. The launch contexts
+    /// are found by their numbers.
+    pub(super) fn restore_setups(
+        &self,
+        own: &mut ContainerRecord,
+        record: &StateRecord,
+        contexts: &BTreeMap<u64, ContainerLaunchContextProto>,
+    ) {
+        own.set = SetNumber(record.context);
+        own.last_set = SetNumber(contexts.keys().copied().max().unwrap_or(0));
+        let user = Arc::clone(&own.user);
+        let hold = |number: u64| self.hold_again(&user, contexts.get(&number)?.clone());
+        let setup = |setup: &SetupRecord| {
+            let mut context = hold(setup.context)?;
+            if let Some(held) = Arc::get_mut(&mut context) {
+                held.context.resources.clear();
+            }
+            Some(Setup {
+                context,
+                localized: localized_of(&setup.links, &setup.resources),
+                set: SetNumber(setup.context),
+            })
+        };
+        own.previous = record.previous.as_ref().and_then(setup);
+        if let Some(RestartingRecord { next, previous }) = &record.restarting {
+            let next = next.as_ref().and_then(setup);
+            let previous = previous.as_ref().and_then(setup);
+            own.reinit = next.map(|next| Reinit::Restarting { next, previous });
+        } else if let Some(localizing) = &record.localizing {
+            own.reinit = hold(localizing.context).map(|context| Reinit::Localizing {
+                context,
+                auto_commit: localizing.auto_commit,
+                set: SetNumber(localizing.context),
+            });
+        }
+    }
+
+    /// Goes on where an earlier agent was with the re-initialization of a container.
+    pub(super) fn go_on_with_reinit(&mut self, id: ContainerId, now: Now) {
+        let summary = self.scheduler.summary(&id);
+        let runs = summary.is_some_and(|it| matches!(it.state, ContainerState::Running { .. }));
+        let Some(record) = self.containers.get_mut(&id) else {
+            return;
+        };
+        let can_roll_back = record.previous.is_some();
+        match record.reinit.take() {
+            Some(Reinit::Restarting { next, previous }) if runs => {
+                if let Err(error) = self.restart_with(id, next, previous, now) {
+                    tracing::warn!(container = %id, %error, "not re-initialized");
+                }
+            }
+            Some(Reinit::Localizing {
+                mut context,
+                auto_commit,
+                set,
+            }) => {
+                let held = Arc::get_mut(&mut context);
+                let resources = held.map(|held| std::mem::take(&mut held.context.resources));
+                let resources = resources.unwrap_or_default();
+                let user = Arc::clone(&record.user);
+                record.has_resources |= !resources.is_empty();
+                record.reinit = Some(Reinit::Localizing {
+                    context,
+                    auto_commit,
+                    set,
+                });
+                self.effects.push(Effect::Localize {
+                    id,
+                    user,
+                    resources,
+                    set,
+                    purpose: LocalizeFor::Reinit,
+                });
+            }
+            other @ (Some(Reinit::Restarting { .. }) | None) => record.reinit = other,
+        }
+        if can_roll_back {
+            self.must_feed(Event::CanRollBack { id, can_roll_back }, now);
+        }
+    }
+
     /// Returns to the setup before a re-initialization that failed.
     pub(super) fn roll_back(&mut self, id: ContainerId, followups: &mut Followups) {
         let record = self.containers.get_mut(&id);
@@ -425,7 +533,46 @@ impl Core {
     }
 }
 
-impl super::ContainerRecord {
+impl Setup {
+    fn record(&self) -> SetupRecord {
+        let mut record = SetupRecord {
+            context: self.set.0,
+            ..SetupRecord::default()
+        };
+        for resource in &self.localized {
+            if let Some(path) = resource.path.to_str() {
+                record.resources.push(path.to_owned());
+                record.links.push(resource.link.clone());
+            }
+        }
+        record
+    }
+}
+
+impl ContainerRecord {
+    /// Sets the launch context in force, those to which it may return, and that which is to come.
+    pub(super) fn set_setups(&self, state: &mut StateRecord) {
+        state.context = self.set.0;
+        state.previous = self.previous.as_ref().map(Setup::record);
+        match &self.reinit {
+            Some(Reinit::Localizing {
+                auto_commit, set, ..
+            }) => {
+                state.localizing = Some(LocalizingRecord {
+                    context: set.0,
+                    auto_commit: *auto_commit,
+                });
+            }
+            Some(Reinit::Restarting { next, previous }) => {
+                state.restarting = Some(RestartingRecord {
+                    next: Some(next.record()),
+                    previous: previous.as_ref().map(Setup::record),
+                });
+            }
+            None => {}
+        }
+    }
+
     /// Returns the launch context in force with its resources, if the context is kept.
     fn setup(&self) -> Option<Setup> {
         Some(Setup {

@@ -2,6 +2,7 @@
 //! containers that it concerned are compared with those stored last, and written if they differ.
 //! So no transition of the scheduler needs to know of records.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use keeper::ProcessIdentity;
@@ -15,8 +16,8 @@ use super::{ContainerRecord, Core, Effect};
 use crate::applications::ApplicationState;
 use crate::launch_context::LaunchContext;
 use crate::recovery::{
-    AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, Ending, ServiceDataRecord, Stage,
-    StartRecord, StateRecord,
+    AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, Ending,
+    ServiceDataRecord, Stage, StartRecord, StateRecord,
 };
 
 /// Order to store or forget a record.
@@ -26,6 +27,9 @@ pub enum StoreOrder {
     Start(ContainerId, Box<StartRecord>),
     /// The state of a container has changed.
     State(ContainerId, Box<StateRecord>),
+    /// A launch context of a re-initialization, with its number, which is 1 or more; `None`: the
+    /// container cannot return to it.
+    Context(ContainerId, u64, Option<Box<ContextRecord>>),
     /// A container is forgotten, but for the use of its token until this time.
     Forget(ContainerId, Option<EpochMillis>),
     /// The uses of these containers' tokens are forgotten.
@@ -43,6 +47,8 @@ pub(super) struct Memory {
     pub(super) stored: Option<StateRecord>,
     /// Identifier of the token that updated it last.
     pub(super) token: Option<Vec<u8>>,
+    /// Numbers of the launch contexts that are stored.
+    pub(super) contexts: BTreeSet<u64>,
     /// Set when an earlier agent accepted the container.
     pub(super) is_restored: bool,
     /// Process of the last launch.
@@ -151,9 +157,29 @@ impl Core {
                 None => state.stage() != Stage::Accepted,
             };
             if is_new {
+                let unused = unused_contexts(memory, &state);
                 memory.stored = Some(state.clone());
                 self.store(StoreOrder::State(id, Box::new(state)));
+                // After the record that no longer names them.
+                for number in unused {
+                    self.store(StoreOrder::Context(id, number, None));
+                }
             }
+        }
+    }
+
+    /// Stores the launch context of a re-initialization.
+    pub(super) fn remember_reinit(
+        &mut self,
+        id: ContainerId,
+        number: u64,
+        context: Option<Box<ContextRecord>>,
+    ) {
+        if let Some(context) = context.filter(|_| self.config.remembers)
+            && let Some(record) = self.containers.get_mut(&id)
+        {
+            record.memory.contexts.insert(number);
+            self.store(StoreOrder::Context(id, number, Some(context)));
         }
     }
 
@@ -266,6 +292,18 @@ impl Core {
     }
 }
 
+/// Takes the stored launch contexts that a state does not name.
+fn unused_contexts(memory: &mut Memory, state: &StateRecord) -> Vec<u64> {
+    if memory.contexts.is_empty() {
+        return Vec::new();
+    }
+    let named = state.contexts();
+    let unused = memory
+        .contexts
+        .extract_if(.., |number| !named.contains(number));
+    unused.collect()
+}
+
 /// Returns the wall clock's time of a moment of the monotonic clock.
 fn wall_of(at: MonoMillis, now: Now) -> EpochMillis {
     let distance = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
@@ -333,8 +371,12 @@ fn state_record(
     if stage != Stage::Done {
         set_retries(&mut state, retries, stored.as_ref(), now);
     }
-    // The process of a launch may exist before it is known.
-    if has_process || stage == Stage::Launching {
+    if stage != Stage::Done {
+        record.set_setups(&mut state);
+    }
+    // The process of a launch may exist before it is known. Another launch context does not name
+    // all resources of the container.
+    if has_process || stage == Stage::Launching || state.context != 0 {
         set_resources(&mut state, record, stored.as_ref());
     }
     if has_process {
@@ -367,8 +409,11 @@ fn set_resources(state: &mut StateRecord, record: &ContainerRecord, stored: Opti
             state.links.push(resource.link.clone());
         }
     }
-    if let (true, Some(stored)) = (state.resources.is_empty(), stored) {
-        // The list is dropped with the launch context.
+    // The list is dropped with the launch context, and older records did not name the links.
+    let is_lost = |stored: &&StateRecord| {
+        record.context.is_none() || stored.links.len() < stored.resources.len()
+    };
+    if let (true, Some(stored)) = (state.resources.is_empty(), stored.filter(is_lost)) {
         state.resources.clone_from(&stored.resources);
         state.links.clone_from(&stored.links);
     }

@@ -165,6 +165,7 @@ impl Core {
             spec,
             token,
             context,
+            contexts,
             stage,
             process,
             since,
@@ -178,23 +179,38 @@ impl Core {
         let expiry = EpochMillis(token.expiry_time_stamp());
         self.started.remember(id, expiry);
         let log_dir = dirs.as_ref().map(|dirs| dirs.log_dir.clone());
-        let context = self.restore_context(&spec, stage, &user, context);
         let had_process = process.is_some();
         let memory = Memory {
             token: record.token.clone(),
+            contexts: contexts
+                .keys()
+                .copied()
+                .filter(|number| *number != 0)
+                .collect(),
             process,
             stored: (record.stage() != Stage::Accepted).then(|| record.clone()),
             localizing: None,
             is_restored: true,
         };
         let dirs = Arc::new(dirs.map_or_else(OnceLock::new, OnceLock::from));
+        let may_launch = may_launch(&spec, stage, &context);
+        let context = may_launch
+            .then(|| self.hold_again(&user, context))
+            .flatten();
         let mut own = record_of((Arc::new(token), user, context), had_process, dirs, memory);
-        if had_process {
+        own.has_resources = record.used_resources().next().is_some();
+        let has_links = had_process || record.context != 0;
+        if has_links {
             take_localized(&mut own, &record);
         }
+        if may_launch {
+            self.restore_setups(&mut own, &record, &contexts);
+        }
+        let is_unstarted = matches!(stage, RecoveredStage::Waiting | RecoveredStage::Starting);
+        let needs_resources = is_unstarted && !has_links && own.reinit.is_none();
         self.containers.insert(id, own);
         self.stories.begin(id, Happening::TakenOver, now.wall);
-        if matches!(stage, RecoveredStage::Waiting | RecoveredStage::Starting) {
+        if needs_resources {
             self.localize_again(id);
         }
         if let Some((process, log_dir)) = process.zip(log_dir) {
@@ -217,26 +233,16 @@ impl Core {
         })
     }
 
-    /// Reads the launch context of a container that may be launched.
-    fn restore_context(
+    /// Holds a launch context of a container that may be launched.
+    pub(super) fn hold_again(
         &self,
-        spec: &ContainerSpec,
-        stage: RecoveredStage,
         user: &Arc<str>,
         context: ContainerLaunchContextProto,
     ) -> Option<Arc<HeldContext>> {
-        use RecoveredStage::{Accepted, Starting, Waiting};
-        let unstarted = matches!(stage, Accepted | Waiting | Starting);
         let context = LaunchContext::read(context).ok()?;
-        let may_start_again =
-            spec.execution_type == ExecutionType::Guaranteed || context.retry.can_retry();
-        let is_done = matches!(stage, RecoveredStage::Done(_));
-        if is_done || !(unstarted || may_start_again) {
-            return None;
-        }
         let held = self.contexts.hold(user, context);
         let refused = |error: &ContextRefused| {
-            tracing::warn!(container = %spec.id, %error, "a launch context of an earlier run");
+            tracing::warn!(%user, %error, "a launch context of an earlier run is not kept");
         };
         held.inspect_err(refused).ok().map(Arc::new)
     }
@@ -280,6 +286,7 @@ impl Core {
         if let Some(policy) = context.map(|held| held.context.retry.clone()) {
             self.follow_policy(id, policy, now);
         }
+        self.go_on_with_reinit(id, now);
         if matches!(summary.state, sched::ContainerState::Done(_)) {
             self.applications.container_done(&id);
             self.note_completion(id, now);
@@ -370,20 +377,41 @@ fn record_of(
 
 /// Gives a container with a process the resources that it has links to, for its next launch.
 fn take_localized(own: &mut ContainerRecord, record: &StateRecord) {
-    own.has_resources = !record.resources.is_empty();
     let held = own.context.as_mut().and_then(Arc::get_mut);
     let Some(held) = held.filter(|_| record.links.len() == record.resources.len()) else {
         return;
     };
     held.context.resources.clear();
-    let localized = record.links.iter().zip(&record.resources);
+    own.localized = localized_of(&record.links, &record.resources);
+}
+
+/// Returns resources that were localized by an earlier agent.
+pub(super) fn localized_of(links: &[String], paths: &[String]) -> Vec<LocalizedResource> {
+    let localized = links.iter().zip(paths);
     let localized = localized.map(|(link, path)| LocalizedResource {
         link: link.clone(),
         path: path.into(),
         bytes: 0,
         was_cached: true,
     });
-    own.localized = localized.collect();
+    localized.collect()
+}
+
+/// Returns whether a container with this launch context may be launched, or launched again.
+fn may_launch(
+    spec: &ContainerSpec,
+    stage: RecoveredStage,
+    context: &ContainerLaunchContextProto,
+) -> bool {
+    match stage {
+        RecoveredStage::Accepted | RecoveredStage::Waiting | RecoveredStage::Starting => true,
+        RecoveredStage::Running | RecoveredStage::Paused | RecoveredStage::Killing => {
+            let retry = |context: LaunchContext| context.retry.can_retry();
+            spec.execution_type == ExecutionType::Guaranteed
+                || LaunchContext::read(context.clone()).is_ok_and(retry)
+        }
+        RecoveredStage::Done(_) => false,
+    }
 }
 
 /// Returns the retries that a container was granted.

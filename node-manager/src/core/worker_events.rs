@@ -27,7 +27,7 @@ impl Core {
                 resources,
             } => match purpose {
                 LocalizeFor::Start => self.localized(id, resources, took, now),
-                LocalizeFor::Running => self.localized_more(id, resources),
+                LocalizeFor::Running => self.localized_more(id, resources, now),
                 LocalizeFor::Reinit => self.reinit_localized(id, resources, now),
             },
             WorkerEvent::LocalizationFailed {

@@ -13,7 +13,7 @@ use records::{ContainerExitStatus, ContainerId, EpochMillis, Resource};
 use sched::{ContainerSpec, RecoveredStage};
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdentifierProto};
 
-use super::record::{Ending, Stage, StateRecord};
+use super::record::{ContextRecord, Ending, Stage, StateRecord};
 use super::stored::StoredContainer;
 use crate::container_manager::read_spec;
 
@@ -24,8 +24,10 @@ pub struct Recovered {
     pub spec: ContainerSpec,
     /// Identifier of the last token.
     pub token: ContainerTokenIdentifierProto,
-    /// Launch context.
+    /// Launch context in force.
     pub context: ContainerLaunchContextProto,
+    /// All its launch contexts, by their numbers.
+    pub contexts: BTreeMap<u64, ContainerLaunchContextProto>,
     /// How far it has come.
     pub stage: RecoveredStage,
     /// First process, alive or not; `None`: it has none, or none any more.
@@ -79,13 +81,9 @@ pub fn decide(
     let arrivals = stored.values().map(|stored| stored.start.arrival);
     let arrivals = arrivals.max().unwrap_or(0);
     let mut sorted = BTreeMap::new();
-    for (id, StoredContainer { start, state }) in stored {
-        let arrival = (start.arrival, id);
-        match recover(
-            id,
-            StoredContainer { start, state },
-            by_container.get(&id).copied(),
-        ) {
+    for (id, stored) in stored {
+        let arrival = (stored.start.arrival, id);
+        match recover(id, stored, by_container.get(&id).copied()) {
             Ok(recovered) => {
                 let key = (rank(&recovered), order_of_start(&recovered), arrival);
                 sorted.insert(key, recovered);
@@ -169,8 +167,12 @@ fn recover(
     stored: StoredContainer,
     noted: Option<Noted<'_>>,
 ) -> Result<Recovered, String> {
-    let StoredContainer { start, state } = stored;
-    let record = state.unwrap_or_else(|| StateRecord {
+    let StoredContainer {
+        start,
+        state,
+        contexts,
+    } = stored;
+    let mut record = state.unwrap_or_else(|| StateRecord {
         since: start.accepted_at,
         exit_status: ContainerExitStatus::INVALID.0,
         ..StateRecord::default()
@@ -182,18 +184,18 @@ fn recover(
     if spec.id.as_named() != id {
         return Err(format!("the token is of {}", spec.id));
     }
-    let context = ContainerLaunchContextProto::decode(start.context.as_slice())
-        .map_err(|error| format!("launch context: {error}"))?;
     let recorded = (record.pid != 0).then_some(ProcessIdentity {
         pid: record.pid,
         start_time: record.start_time,
     });
-    let is_new = |noted: &Noted<'_>| !recorded.is_some_and(|process| noted.start.is(&process));
+    let is_of_later_launch =
+        |noted: &Noted<'_>| !recorded.is_some_and(|process| noted.start.is(&process));
+    let later = noted.filter(is_of_later_launch);
     let (stage, process) = match record.stage() {
         Stage::Done => (RecoveredStage::Done(ending(record.ending())), None),
         // The recorded one is of an earlier launch, whose end was stored.
-        Stage::Accepted | Stage::Waiting | Stage::Launching => match noted.filter(is_new) {
-            Some(noted) => (RecoveredStage::Running, Some(noted.process)),
+        Stage::Accepted | Stage::Waiting | Stage::Launching => match later {
+            Some(later) => (RecoveredStage::Running, Some(later.process)),
             None => match record.stage() {
                 Stage::Accepted => (RecoveredStage::Accepted, None),
                 Stage::Launching => (RecoveredStage::Starting, None),
@@ -203,7 +205,14 @@ fn recover(
             },
         },
         stage @ (Stage::Running | Stage::Paused | Stage::Killing) => {
-            match (stage, recorded.or(noted.map(|noted| noted.process))) {
+            let noted = noted.map(|noted| noted.process);
+            // After the recorded one, whose end and what followed are on no record.
+            let is_later = |noted: &ProcessIdentity| {
+                let recorded = recorded.map(|process| process.start_time);
+                stage == Stage::Running && recorded.is_none_or(|at| noted.start_time > at)
+            };
+            let process = noted.filter(is_later).or(recorded).or(noted);
+            match (stage, process) {
                 // Killed before its process was known, and no process came to be.
                 (Stage::Killing, None) => (RecoveredStage::Done(sched::Ending::Killed), None),
                 (_, None) => return Err("it runs without a process".to_owned()),
@@ -213,15 +222,41 @@ fn recover(
             }
         }
     };
+    if later.is_some_and(|later| process == Some(later.process)) {
+        record.restarted();
+    }
+    let contexts = read_contexts(&start.context, contexts)?;
+    let context = contexts.get(&record.context).cloned();
+    let context = context.ok_or_else(|| format!("launch context {} is lost", record.context))?;
     Ok(Recovered {
         spec,
         token,
         context,
+        contexts,
         stage,
         process,
         since: EpochMillis(record.since),
         record,
     })
+}
+
+/// Reads the launch contexts: that of the acceptance, which has the number 0, and the others.
+fn read_contexts(
+    first: &[u8],
+    others: BTreeMap<u64, ContextRecord>,
+) -> Result<BTreeMap<u64, ContainerLaunchContextProto>, String> {
+    let others = others
+        .iter()
+        .map(|(number, other)| (*number, &*other.context));
+    let read = |(number, bytes)| {
+        let context = ContainerLaunchContextProto::decode(bytes)
+            .map_err(|error| format!("launch context {number}: {error}"))?;
+        Ok((number, context))
+    };
+    std::iter::once((0, first))
+        .chain(others)
+        .map(read)
+        .collect()
 }
 
 fn ending(ending: Ending) -> sched::Ending {

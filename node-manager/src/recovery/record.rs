@@ -2,6 +2,8 @@
 //! later is absent in older records, and an older agent passes over it. Another version is a form
 //! that this agent cannot read.
 
+use std::collections::BTreeSet;
+
 use prost::Message;
 use thiserror::Error;
 
@@ -54,6 +56,14 @@ pub struct StartRecord {
     /// Time of the acceptance, milliseconds of the wall clock.
     #[prost(int64, tag = "4")]
     pub accepted_at: i64,
+}
+
+/// A launch context of a re-initialization. Secret.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct ContextRecord {
+    /// `ContainerLaunchContextProto`.
+    #[prost(bytes = "vec", tag = "1")]
+    pub context: Vec<u8>,
 }
 
 /// Drain that an operator has ordered.
@@ -195,6 +205,90 @@ pub struct StateRecord {
     /// Times of those within the policy's validity interval, milliseconds of the wall clock.
     #[prost(int64, repeated, tag = "16")]
     pub retried_at: Vec<i64>,
+    /// Number of the launch context in force; 0: that of the acceptance.
+    #[prost(uint64, tag = "17")]
+    pub context: u64,
+    /// Setup to which a rollback returns.
+    #[prost(message, optional, tag = "18")]
+    pub previous: Option<SetupRecord>,
+    /// Re-initialization whose resources are being localized.
+    #[prost(message, optional, tag = "19")]
+    pub localizing: Option<LocalizingRecord>,
+    /// Re-initialization, restart or rollback whose launch is still to come.
+    #[prost(message, optional, tag = "20")]
+    pub restarting: Option<RestartingRecord>,
+}
+
+impl StateRecord {
+    /// Returns the numbers of the launch contexts that the container has, without that of its
+    /// acceptance.
+    #[must_use]
+    pub fn contexts(&self) -> BTreeSet<u64> {
+        let setups = self.setups().map(|setup| setup.context);
+        let localizing = self.localizing.as_ref().map(|next| next.context);
+        let all = setups.chain(localizing).chain([self.context]);
+        all.filter(|number| *number != 0).collect()
+    }
+
+    /// Returns the paths of the resources that the container uses, or may use again.
+    pub fn used_resources(&self) -> impl Iterator<Item = &String> {
+        let of_setups = self.setups().flat_map(|setup| &setup.resources);
+        self.resources.iter().chain(of_setups)
+    }
+
+    /// Puts the setup of a restart in force.
+    pub fn restarted(&mut self) {
+        let Some(RestartingRecord { next, previous }) = self.restarting.take() else {
+            return;
+        };
+        let next = next.unwrap_or_default();
+        self.context = next.context;
+        self.resources = next.resources;
+        self.links = next.links;
+        self.previous = previous;
+    }
+
+    fn setups(&self) -> impl Iterator<Item = &SetupRecord> {
+        let restarting = self.restarting.iter();
+        let restarting = restarting.flat_map(|restarting| [&restarting.next, &restarting.previous]);
+        restarting.chain([&self.previous]).flatten()
+    }
+}
+
+/// Launch context of a container, and its resources.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct SetupRecord {
+    /// Number of the launch context; 0: that of the acceptance.
+    #[prost(uint64, tag = "1")]
+    pub context: u64,
+    /// Paths of the localized resources.
+    #[prost(string, repeated, tag = "2")]
+    pub resources: Vec<String>,
+    /// Names of the links to them, in their order.
+    #[prost(string, repeated, tag = "3")]
+    pub links: Vec<String>,
+}
+
+/// Re-initialization whose resources are being localized.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct LocalizingRecord {
+    /// Number of the next launch context.
+    #[prost(uint64, tag = "1")]
+    pub context: u64,
+    /// Whether the present setup is dropped at once.
+    #[prost(bool, tag = "2")]
+    pub auto_commit: bool,
+}
+
+/// Restart of a container.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct RestartingRecord {
+    /// Setup of the next launch.
+    #[prost(message, optional, tag = "1")]
+    pub next: Option<SetupRecord>,
+    /// Setup to which a rollback returns then.
+    #[prost(message, optional, tag = "2")]
+    pub previous: Option<SetupRecord>,
 }
 
 /// State of an application on this node.

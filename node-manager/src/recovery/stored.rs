@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `containers` | `<container id>/start` | [`StartRecord`] |
 //! | | `<container id>/state` | [`StateRecord`] |
+//! | | `<container id>/context/<n>` | [`ContextRecord`] of a re-initialization, numbered from 1 |
 //! | `applications` | `<application id>` | [`ApplicationRecord`] |
 //! | `tokens` | `keys` | [`KeysRecord`] |
 //! | | `attempt/<attempt id>` | [`KeyRecord`] of its last good NMToken |
@@ -18,8 +19,8 @@ use records::{ApplicationAttemptId, ApplicationId, ContainerId, EpochMillis};
 use state_store::{Commits, Contents, KeySpace, StateStore};
 
 use super::record::{
-    ApplicationRecord, DrainRecord, KeyRecord, KeysRecord, RecordError, StartRecord, StateRecord,
-    decode, encode,
+    ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, RecordError, StartRecord,
+    StateRecord, decode, encode,
 };
 use crate::core::StoreOrder;
 
@@ -29,6 +30,8 @@ const TOKENS: &str = "tokens";
 const KEYS: &str = "keys";
 const ATTEMPT: &str = "attempt/";
 const USED: &str = "used/";
+/// Part of a container's key before the number of a launch context.
+const CONTEXT: &str = "context/";
 
 /// Key of the node's drain, among the applications'. No application has this id.
 const DRAIN: &str = "drain";
@@ -43,6 +46,8 @@ pub struct StoredContainer {
     pub start: StartRecord,
     /// State after the acceptance; absent: unchanged.
     pub state: Option<StateRecord>,
+    /// Launch contexts of re-initializations, by their numbers.
+    pub contexts: BTreeMap<u64, ContextRecord>,
 }
 
 /// Records that were found at the start.
@@ -76,6 +81,7 @@ impl FoundState {
         let mut found = Self::default();
         let mut starts = BTreeMap::new();
         let mut states = BTreeMap::new();
+        let mut contexts: BTreeMap<ContainerId, BTreeMap<u64, ContextRecord>> = BTreeMap::new();
         for (key, value) in containers {
             let Some((id, part)) = key.split_once('/') else {
                 continue;
@@ -86,14 +92,21 @@ impl FoundState {
             match part {
                 "start" => read(&key, &value, |start| starts.insert(id, start)),
                 "state" => read(&key, &value, |state| states.insert(id, state)),
-                _ => {}
+                other => {
+                    if let Some(Ok(number)) = other.strip_prefix(CONTEXT).map(str::parse) {
+                        let contexts = contexts.entry(id).or_default();
+                        read(&key, &value, |context| contexts.insert(number, context));
+                    }
+                }
             }
         }
         for (id, start) in starts {
-            let state = states.remove(&id);
-            found
-                .containers
-                .insert(id, StoredContainer { start, state });
+            let stored = StoredContainer {
+                start,
+                state: states.remove(&id),
+                contexts: contexts.remove(&id).unwrap_or_default(),
+            };
+            found.containers.insert(id, stored);
         }
         for (key, value) in applications {
             if key == DRAIN {
@@ -183,6 +196,13 @@ pub fn writes_of(order: &StoreOrder) -> Vec<RecordWrite> {
                 format!("{id}/state"),
                 &**record,
             )]
+        }
+        StoreOrder::Context(id, number, record) => {
+            let (space, key) = (CONTAINERS, format!("{id}/{CONTEXT}{number}"));
+            vec![match record {
+                Some(record) => RecordWrite::put(space, key, &**record),
+                None => RecordWrite::Remove { space, key },
+            }]
         }
         StoreOrder::Forget(id, used_until) => {
             let mut writes = vec![RecordWrite::Clear {
@@ -331,6 +351,14 @@ mod tests {
 
     use super::*;
 
+    fn stored(start: &StartRecord, state: Option<StateRecord>) -> StoredContainer {
+        StoredContainer {
+            start: start.clone(),
+            state,
+            contexts: BTreeMap::new(),
+        }
+    }
+
     #[test]
     fn what_was_written_is_found_by_the_next_agent() {
         let folder = tempfile::tempdir().unwrap();
@@ -383,14 +411,10 @@ mod tests {
         }
         let mut store = StateStore::open(&path).unwrap();
         let found = FoundState::take_from(&mut store);
-        let stored = |state| StoredContainer {
-            start: start.clone(),
-            state,
-        };
         let expected = FoundState {
             containers: [
-                (ids::container(1), stored(Some(state))),
-                (ids::container(2), stored(None)),
+                (ids::container(1), stored(&start, Some(state))),
+                (ids::container(2), stored(&start, None)),
             ]
             .into(),
             applications: [(ids::application(1), application)].into(),
@@ -404,6 +428,39 @@ mod tests {
         drop(store);
         let mut store = StateStore::open(&path).unwrap();
         assert_eq!(FoundState::take_from(&mut store), FoundState::default());
+    }
+
+    #[test]
+    fn launch_contexts_of_reinitializations_are_found_until_they_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.redb");
+        let context = ContextRecord {
+            context: vec![5, 6],
+        };
+        {
+            let store = StateStore::open(&path).unwrap();
+            let writer = StateWriter::new(&store);
+            let stored = |container, number| {
+                StoreOrder::Context(container, number, Some(Box::new(context.clone())))
+            };
+            let [one, two] = [1, 2].map(ids::container);
+            for order in [
+                StoreOrder::Start(one, Box::default()),
+                stored(one, 1),
+                stored(one, 10),
+                StoreOrder::Context(one, 1, None),
+                StoreOrder::Start(two, Box::default()),
+                stored(two, 1),
+                StoreOrder::Forget(two, None),
+                StoreOrder::Start(two, Box::default()),
+            ] {
+                writer.write(&order);
+            }
+        }
+        let mut store = StateStore::open(&path).unwrap();
+        let found = FoundState::take_from(&mut store).containers;
+        let contexts: Vec<_> = found.values().map(|stored| &stored.contexts).collect();
+        assert_eq!(contexts, [&[(10, context)].into(), &BTreeMap::new()]);
     }
 
     #[test]

@@ -140,13 +140,18 @@ impl Recovery {
 
     /// Returns the containers that have links to resources, with the paths of these.
     pub(super) fn users_of_resources(&self) -> Vec<(ContainerId, Vec<PathBuf>)> {
-        let with_process = self.decided.containers.iter();
-        let with_process = with_process.filter(|recovered| recovered.process.is_some());
-        let users = with_process.map(|recovered| {
-            let paths = recovered.record.resources.iter().map(PathBuf::from);
-            (recovered.spec.id, paths.collect())
+        let unfinished = self.decided.containers.iter();
+        let unfinished =
+            unfinished.filter(|recovered| !matches!(recovered.stage, RecoveredStage::Done(_)));
+        let users = unfinished.map(|recovered| {
+            let paths: Vec<PathBuf> = recovered
+                .record
+                .used_resources()
+                .map(PathBuf::from)
+                .collect();
+            (recovered.spec.id, paths)
         });
-        users.collect()
+        users.filter(|(_, paths)| !paths.is_empty()).collect()
     }
 
     /// Lets the localizer go on with the resources that were found in the caches.

@@ -8,6 +8,8 @@ use prost::Message as _;
 use sched::ContainerState;
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ExecutionTypeProto};
 
+mod reinit;
+
 use super::*;
 use crate::recovery::{ApplicationRecord, DrainRecord, StartRecord, StoredContainer, decide};
 
@@ -28,6 +30,13 @@ impl Disk {
             }
             StoreOrder::State(id, record) => {
                 self.containers.entry(id).or_default().state = Some(*record);
+            }
+            StoreOrder::Context(id, number, context) => {
+                let contexts = &mut self.containers.entry(id).or_default().contexts;
+                match context {
+                    Some(context) => contexts.insert(number, *context),
+                    None => contexts.remove(&number),
+                };
             }
             StoreOrder::Forget(id, used_until) => {
                 self.containers.remove(&id);
@@ -53,6 +62,10 @@ struct CrashingNode {
     disk: Disk,
     processes: BTreeMap<ContainerId, ProcessIdentity>,
     last_pid: i32,
+    /// Orders that the performer got.
+    launches: Vec<LaunchOrder>,
+    localizations: Vec<Effect>,
+    terminated: Vec<ContainerId>,
 }
 
 fn remembering_core() -> Core {
@@ -68,6 +81,9 @@ impl CrashingNode {
             disk: Disk::default(),
             processes: BTreeMap::new(),
             last_pid: 100,
+            launches: Vec::new(),
+            localizations: Vec::new(),
+            terminated: Vec::new(),
         };
         machine.node.core = remembering_core();
         machine.registered();
@@ -95,6 +111,12 @@ impl CrashingNode {
                     self.isolation(IsolationEvent::Paused { id, held_mb: None });
                 } else if let Effect::Resume(id) = effect {
                     self.isolation(IsolationEvent::Resumed(id));
+                } else if let Effect::Launch(order) = effect {
+                    self.launches.push(*order);
+                } else if let Effect::Terminate(id) = effect {
+                    self.terminated.push(id);
+                } else if let Effect::Localize { .. } = effect {
+                    self.localizations.push(effect);
                 }
             }
         }
@@ -145,7 +167,7 @@ impl CrashingNode {
                     self.last_pid += 1;
                     let process = ProcessIdentity {
                         pid: self.last_pid,
-                        start_time: 1,
+                        start_time: self.last_pid.unsigned_abs().into(),
                     };
                     self.processes.insert(id, process);
                     self.node.handle(LaunchEvent::Launched {

@@ -60,6 +60,14 @@ fn commands(order: &LaunchOrder) -> &[String] {
     &order.context.context.commands
 }
 
+fn request_of(context: LaunchContext, auto_commit: bool) -> ReinitRequest {
+    ReinitRequest {
+        context,
+        auto_commit,
+        record: None,
+    }
+}
+
 #[test]
 fn a_restarted_container_is_launched_with_its_context_and_folders() {
     let mut node = running("first");
@@ -79,7 +87,7 @@ fn a_reinitialization_can_be_rolled_back_until_it_is_committed() {
     let mut node = running("first");
     let reinit = |node: &mut Node| {
         node.core
-            .reinitialize(asker(), id, context("second"), false, node.now)
+            .reinitialize(asker(), id, request_of(context("second"), false), node.now)
             .unwrap();
         assert_eq!(commands(&relaunched(node)), ["second"]);
     };
@@ -99,7 +107,7 @@ fn a_failure_after_a_reinitialization_rolls_back_and_a_second_one_ends_the_conta
     let id = container_id(1);
     let mut node = running("first");
     node.core
-        .reinitialize(asker(), id, context("second"), false, node.now)
+        .reinitialize(asker(), id, request_of(context("second"), false), node.now)
         .unwrap();
     relaunched(&mut node);
     node.exit(1, 9);
@@ -121,7 +129,7 @@ fn the_process_runs_on_until_the_next_context_has_its_resources() {
     let mut next = context("second");
     next.resources = vec![resource("b")];
     node.core
-        .reinitialize(asker(), id, next.clone(), true, node.now)
+        .reinitialize(asker(), id, request_of(next.clone(), true), node.now)
         .unwrap();
     assert_eq!(node.work(), [Work::Localize(id)]);
     let refusal = node.core.restart_container(asker(), id, node.now);
@@ -143,7 +151,7 @@ fn the_process_runs_on_until_the_next_context_has_its_resources() {
     let text = node.diagnostics(1);
     assert!(text.contains("no such file") && text.contains("Container aborting re-init"));
     node.core
-        .reinitialize(asker(), id, next, true, node.now)
+        .reinitialize(asker(), id, request_of(next, true), node.now)
         .unwrap();
     node.work();
     let fetched = WorkerEvent::Localized {
@@ -208,7 +216,7 @@ fn reinit_with(node: &mut Node, link: &str, auto_commit: bool) -> (u64, Vec<Used
     let mut next = context("next");
     next.resources = vec![resource(link)];
     node.core
-        .reinitialize(asker(), id, next, auto_commit, node.now)
+        .reinitialize(asker(), id, request_of(next, auto_commit), node.now)
         .unwrap();
     let effects = node.core.take_effects();
     let set_of = |effect: &Effect| {
@@ -274,7 +282,7 @@ fn the_localizer_is_told_which_sets_of_resources_a_container_has() {
     let mut next = context("next");
     next.resources = vec![resource("c")];
     node.core
-        .reinitialize(asker(), id, next, true, node.now)
+        .reinitialize(asker(), id, request_of(next, true), node.now)
         .unwrap();
     node.core.take_effects();
     let failed = WorkerEvent::LocalizationFailed {
@@ -309,7 +317,7 @@ fn links_of_all_launch_contexts_together_are_bounded() {
     next.resources = vec![resource("one more")];
     let refusal = node
         .core
-        .reinitialize(asker(), container_id(1), next, true, node.now)
+        .reinitialize(asker(), container_id(1), request_of(next, true), node.now)
         .unwrap_err();
     assert!(refusal.message.contains("101 resources"), "{refusal}");
     // A link that it has takes no further place.

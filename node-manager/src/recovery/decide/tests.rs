@@ -28,7 +28,13 @@ fn stored(number: i64, stage: Stage, place: u64, pid: i32) -> (ContainerId, Stor
         ..StateRecord::default()
     };
     let state = (stage != Stage::Accepted).then_some(state);
-    (id, StoredContainer { start, state })
+    let contexts = BTreeMap::new();
+    let stored = StoredContainer {
+        start,
+        state,
+        contexts,
+    };
+    (id, stored)
 }
 
 fn left(number: i64, pid: i32) -> LeftProcess {
@@ -92,13 +98,19 @@ fn a_process_that_was_not_recorded_yet_is_found_by_its_note() {
     let records = [
         stored(1, Stage::Launching, 1, 0),
         stored(2, Stage::Accepted, 0, 0),
-        // The recorded one counts.
+        // The noted one is not later, so that the recorded one counts.
         stored(3, Stage::Running, 3, 30),
+        // It is: the record of the launch after the recorded one is lost.
+        stored(7, Stage::Running, 6, 70),
         // The noted one is of an earlier launch.
         stored(5, Stage::Launching, 4, 50),
         // Launched again.
         stored(6, Stage::Launching, 5, 60),
     ];
+    let later = ProcessIdentity {
+        pid: 71,
+        start_time: 6,
+    };
     let starts = [
         noted(1, 10),
         noted(2, 20),
@@ -107,6 +119,7 @@ fn a_process_that_was_not_recorded_yet_is_found_by_its_note() {
         noted(5, 50),
         noted(6, 60),
         noted(6, 61),
+        FoundStart::of(&ids::container(7).to_string(), later),
     ];
     let decided = decide(records.into(), &starts, &[]);
     assert_eq!(
@@ -116,6 +129,7 @@ fn a_process_that_was_not_recorded_yet_is_found_by_its_note() {
             (3, RecoveredStage::Running, Some(30)),
             (5, RecoveredStage::Starting, None),
             (6, RecoveredStage::Running, Some(61)),
+            (7, RecoveredStage::Running, Some(71)),
             (2, RecoveredStage::Running, Some(20)),
         ]
     );
