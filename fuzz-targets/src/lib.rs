@@ -11,6 +11,7 @@
 //! memory that an input takes is bounded by its length. The corpus is in `corpus/`, a file for each
 //! target with an input a line in base64 ([`corpus`]). May not know any fuzzer.
 
+mod aggregated_logs;
 mod archives;
 pub mod corpus;
 mod credentials;
@@ -96,6 +97,7 @@ pub const TARGETS: &[Target] = &[
     shuffles::REQUEST,
     shuffles::INDEX,
     key_stores::TARGET,
+    aggregated_logs::TARGET,
     http::TARGET,
     keeper_records::TARGET,
     stored::TARGET,

@@ -11,10 +11,13 @@
 //! Keys and texts are Java's modified UTF-8 with 16 bits of length before them. Source:
 //! `AggregatedLogFormat.LogWriter` and `LogValue.write` of Hadoop 3.4.
 
+mod reading;
+
 use std::io::{self, Read, Write};
 
 use records::ContainerId;
 
+pub use self::reading::{LogContent, find};
 use crate::tfile::{Compression, Writer};
 
 /// Version of the entries (Hadoop: `AggregatedLogFormat.VERSION`).

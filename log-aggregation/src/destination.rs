@@ -1,9 +1,9 @@
-//! File systems that receive aggregated logs.
+//! File systems that receive aggregated logs, and give them back.
 
 mod by_uri;
 mod local;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 pub use by_uri::UriDestination;
 pub use local::LocalDestination;
@@ -21,6 +21,12 @@ pub trait Destination: Send + Sync {
     /// # Errors
     /// Those of the file system.
     fn create(&self, folder: &[String], name: &str) -> io::Result<Box<dyn RemoteFile>>;
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    fn open(&self, folder: &[String], name: &str) -> io::Result<Box<dyn Read + Send>>;
 
     /// Returns the names in a folder.
     ///

@@ -9,8 +9,8 @@
 //!
 //! Owns what is pending of each application, the threads that upload, and the format of the files.
 //! In: applications, their containers' ends, log folders by [`localize::NodeDirs`]. Out: files that
-//! `yarn logs` reads, and an [`Outcome`] for each upload. May not know RPC, the node's state or
-//! Hadoop's property names.
+//! `yarn logs` reads, an [`Outcome`] for each upload, and the content of logs in these files. May
+//! not know RPC, the node's state or Hadoop's property names.
 //!
 //! | module | subject |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! Writer of Hadoop's TFile, an unsorted file of keys and values. Pure over [`Write`].
+//! Hadoop's TFile, an unsorted file of keys and values: its writer, and a reader of what the writer
+//! made. Pure over [`Write`] and `BufRead`.
 //!
 //! ```text
 //! magic │ data block │ … │ TFile.meta │ TFile.index │ BCFile.index │ meta index │ trailer
@@ -13,13 +14,16 @@
 mod blocks;
 mod chunks;
 mod numbers;
+mod reader;
 
 use std::io::{self, Write};
 
 use blocks::BlockFile;
 pub use blocks::Compression;
 use chunks::ChunkEncoder;
+pub(crate) use numbers::read_byte;
 use numbers::{write_length, write_number, write_text};
+pub use reader::{Reader, Value};
 
 /// Bytes on the disk from which a data block is complete (Hadoop: the block size that
 /// `AggregatedLogFormat.LogWriter` chooses).

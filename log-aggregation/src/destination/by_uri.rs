@@ -1,9 +1,9 @@
 //! A file system that is named by a URI, such as HDFS.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
 
-use hadoop_fs::{FileSystem, FileSystems, FsError, Uri, WriteFile};
+use hadoop_fs::{FileSystem, FileSystems, FsError, ReadFile, Uri, WriteFile};
 
 use super::{Destination, RemoteFile, WRITE_BYTES};
 use crate::remote::{FILE_MODE, FOLDER_MODE, ROOT_MODE};
@@ -44,7 +44,7 @@ impl UriDestination {
     /// Creates the root if it is missing (Hadoop:
     /// `LogAggregationFileController.verifyAndCreateRemoteLogDir`).
     fn ensure_root(&self) -> io::Result<()> {
-        let (system, path) = (self.open(&[])?, &self.root.path);
+        let (system, path) = (self.system(&[])?, &self.root.path);
         let is_new = ensure(&*system, path, ROOT_MODE)?;
         if let Some(group) = self.group.as_ref().filter(|_| is_new)
             && let Err(error) = system.set_owner(path, &self.own_user, group)
@@ -56,7 +56,7 @@ impl UriDestination {
         Ok(())
     }
 
-    fn open(&self, folder: &[String]) -> io::Result<Box<dyn FileSystem>> {
+    fn system(&self, folder: &[String]) -> io::Result<Box<dyn FileSystem>> {
         let user = folder.first().unwrap_or(&self.own_user);
         Ok(self.systems.open(&self.root, user)?)
     }
@@ -85,7 +85,7 @@ fn ensure(system: &dyn FileSystem, path: &str, mode: u32) -> Result<bool, FsErro
 
 impl Destination for UriDestination {
     fn create(&self, folder: &[String], name: &str) -> io::Result<Box<dyn RemoteFile>> {
-        let system = self.open(folder)?;
+        let system = self.system(folder)?;
         // Mostly there, with all above it.
         if let Err(FsError::NotFound { .. }) = system.status(&self.path(folder)) {
             self.ensure_root()?;
@@ -100,19 +100,40 @@ impl Destination for UriDestination {
         }))
     }
 
+    fn open(&self, folder: &[String], name: &str) -> io::Result<Box<dyn Read + Send>> {
+        let system = self.system(folder)?;
+        let file = system.open(&self.file(folder, name))?;
+        Ok(Box::new(OpenFile {
+            file,
+            _system: system,
+        }))
+    }
+
     fn names(&self, folder: &[String]) -> io::Result<Vec<String>> {
-        let listed = self.open(folder)?.list(&self.path(folder), NAMES_MAX)?;
+        let listed = self.system(folder)?.list(&self.path(folder), NAMES_MAX)?;
         Ok(listed.into_iter().map(|status| status.name).collect())
     }
 
     fn rename(&self, folder: &[String], name: &str, new_name: &str) -> io::Result<()> {
         let (from, to) = (self.file(folder, name), self.file(folder, new_name));
-        Ok(self.open(folder)?.rename(&from, &to, false)?)
+        Ok(self.system(folder)?.rename(&from, &to, false)?)
     }
 
     fn remove(&self, folder: &[String], name: &str) -> io::Result<()> {
-        let _existed = self.open(folder)?.delete(&self.file(folder, name))?;
+        let _existed = self.system(folder)?.delete(&self.file(folder, name))?;
         Ok(())
+    }
+}
+
+struct OpenFile {
+    file: Box<dyn ReadFile>,
+    /// Connections of the file.
+    _system: Box<dyn FileSystem>,
+}
+
+impl Read for OpenFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read(buffer)
     }
 }
 
@@ -176,6 +197,8 @@ mod tests {
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
         destination.remove(&folder, "m.tmp").unwrap();
         assert_eq!(destination.names(&folder).unwrap(), ["n"]);
+        let opened = destination.open(&folder, "n").unwrap();
+        assert_eq!(io::read_to_string(opened).unwrap(), "log");
         let read = std::fs::read(base.path().join("remote/joe/app/n")).unwrap();
         assert_eq!(read, b"log");
     }

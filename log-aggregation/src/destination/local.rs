@@ -1,7 +1,7 @@
 //! A directory of this machine, or one that it mounts.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Read};
 use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ impl LocalDestination {
     }
 
     /// Opens a folder. The root is everybody's, so no link below it is followed.
-    fn open(&self, folder: &[String]) -> io::Result<DirHandle> {
+    fn open_folder(&self, folder: &[String]) -> io::Result<DirHandle> {
         self.open_root()?.open_all(folder)
     }
 }
@@ -72,20 +72,24 @@ impl Destination for LocalDestination {
         Ok(Box::new(BufWriter::with_capacity(WRITE_BYTES, file)))
     }
 
+    fn open(&self, folder: &[String], name: &str) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(self.open_folder(folder)?.open_regular(name)?))
+    }
+
     fn names(&self, folder: &[String]) -> io::Result<Vec<String>> {
-        let names = self.open(folder)?.names()?;
+        let names = self.open_folder(folder)?.names()?;
         names
             .map(|name| Ok(name?.to_string_lossy().into_owned()))
             .collect()
     }
 
     fn rename(&self, folder: &[String], name: &str, new_name: &str) -> io::Result<()> {
-        let directory = self.open(folder)?;
+        let directory = self.open_folder(folder)?;
         directory.rename(name, &directory, new_name)
     }
 
     fn remove(&self, folder: &[String], name: &str) -> io::Result<()> {
-        self.open(folder)?.unlink(name)
+        self.open_folder(folder)?.unlink(name)
     }
 }
 

@@ -9,7 +9,7 @@ use super::API_VERSION;
 use super::numbers::{write_length, write_number, write_text};
 
 /// First and last bytes of each file (Hadoop: `BCFile.Magic`).
-const MAGIC: [u8; 16] = [
+pub(super) const MAGIC: [u8; 16] = [
     0xd1, 0x11, 0xd3, 0x68, 0x91, 0xb5, 0xd7, 0xb6, 0x39, 0xdf, 0x41, 0x40, 0x92, 0xba, 0xe1, 0x50,
 ];
 

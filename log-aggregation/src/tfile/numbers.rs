@@ -1,7 +1,7 @@
 //! Integers of variable length and texts, as TFile writes them (Hadoop: `tfile.Utils`). This is
 //! not the encoding of `WritableUtils`.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 /// Forms with a part of the number in their first byte: bytes in all, limit on the number's top
 /// byte from both sides of zero, and what is added to that byte.
@@ -45,4 +45,45 @@ pub(super) fn write_length(out: &mut impl Write, length: usize) -> io::Result<()
 pub(super) fn write_text(out: &mut impl Write, text: &str) -> io::Result<()> {
     write_length(out, text.len())?;
     out.write_all(text.as_bytes())
+}
+
+/// Reads a number; `None` if the input ends before it.
+pub(super) fn read_number(input: &mut impl Read) -> io::Result<Option<i64>> {
+    let Some(first) = read_byte(input)? else {
+        return Ok(None);
+    };
+    let first = i64::from(first.cast_signed());
+    if first >= -32 {
+        return Ok(Some(first));
+    }
+    for (length, limit, base) in SHORT_FORMS {
+        if (base - limit..base + limit).contains(&first) {
+            return read_rest(input, length - 1, Some(first - base)).map(Some);
+        }
+    }
+    let count = u32::try_from(first - LENGTH_BASE).unwrap_or(0);
+    read_rest(input, count, None).map(Some)
+}
+
+/// Reads the low bytes of a number. Without the part above, its sign is in the first of them.
+fn read_rest(input: &mut impl Read, count: u32, top: Option<i64>) -> io::Result<i64> {
+    let mut bytes = [0; 8];
+    let bytes = &mut bytes[..count as usize];
+    input.read_exact(bytes)?;
+    let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);
+    let top = top.unwrap_or(if is_negative { -1 } else { 0 });
+    Ok(bytes
+        .iter()
+        .fold(top, |number, byte| (number << 8) | i64::from(*byte)))
+}
+
+/// Reads a byte; `None` at the end of the input.
+pub(crate) fn read_byte(input: &mut impl Read) -> io::Result<Option<u8>> {
+    let mut byte = [0];
+    loop {
+        match input.read(&mut byte) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read.map(|count| (count > 0).then_some(byte[0])),
+        }
+    }
 }

@@ -2,6 +2,8 @@ use super::numbers::write_number;
 use super::*;
 use crate::tfile_reader::{Entries, read_number};
 
+use std::io::Read as _;
+
 use proptest::prelude::*;
 
 fn encoded(number: i64) -> Vec<u8> {
@@ -64,6 +66,10 @@ proptest! {
         let mut rest = &bytes[..];
         prop_assert_eq!(read_number(&mut rest), number);
         prop_assert!(rest.is_empty());
+        let mut rest = &bytes[..];
+        prop_assert_eq!(super::numbers::read_number(&mut rest).unwrap(), Some(number));
+        prop_assert!(rest.is_empty());
+        prop_assert!(super::numbers::read_number(&mut &bytes[..bytes.len() - 1]).ok().flatten().is_none());
     }
 
     #[test]
@@ -75,7 +81,16 @@ proptest! {
         let file = written(&entries, compression);
         let read = Entries::read(&file);
         let expected: Vec<_> = entries.iter().map(|(key, parts)| (key.clone(), parts.concat())).collect();
-        prop_assert_eq!(read.entries, expected);
+        prop_assert_eq!(&read.entries, &expected);
+        let mut reader = Reader::new(&file[..], compression).unwrap();
+        for (key, bytes) in expected {
+            let (found, mut value) = reader.next_entry().unwrap().unwrap();
+            prop_assert_eq!(found, key);
+            let mut read = Vec::new();
+            value.read_to_end(&mut read).unwrap();
+            prop_assert_eq!(read, bytes);
+            reader = value.skip().unwrap();
+        }
     }
 }
 

@@ -241,6 +241,10 @@ impl Destination for Full {
         Ok(Box::new(NoSpace))
     }
 
+    fn open(&self, _: &[String], _: &str) -> io::Result<Box<dyn io::Read + Send>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
     fn names(&self, _: &[String]) -> io::Result<Vec<String>> {
         Ok(Vec::new())
     }
