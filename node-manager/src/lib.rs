@@ -42,6 +42,7 @@ pub mod resource_manager;
 pub mod secrets;
 pub mod started_tokens;
 pub mod status_ledger;
+mod uploaded_logs;
 mod wiring;
 pub mod worker_event;
 

@@ -8,6 +8,7 @@
 
 mod accept;
 mod access;
+mod aggregated;
 mod answer;
 mod beans;
 mod body;
@@ -45,6 +46,7 @@ use time::UtcOffset;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
+pub use aggregated::{OpenRemoteLog, RemoteLog, RemoteLogs, RemoteReader};
 pub use model::java_date_of;
 pub use server::{AdminError, AdminServer};
 pub use stuck::StuckParts;
@@ -89,6 +91,8 @@ pub struct AdminOptions {
     pub log_server_url: Option<String>,
     /// `yarn.log.server.web-service.url`: the same for REST clients.
     pub log_server_web_service_url: Option<String>,
+    /// Reader of the logs that the node has uploaded; `None`: they are not shown.
+    pub remote_logs: Option<RemoteReader>,
     /// The node's distance from UTC, for dates as Hadoop prints them.
     pub utc_offset: UtcOffset,
     /// Host names that a request may name besides the node's own
@@ -111,6 +115,7 @@ impl Default for AdminOptions {
             log_aggregation_enabled: false,
             log_server_url: None,
             log_server_web_service_url: None,
+            remote_logs: None,
             utc_offset: UtcOffset::UTC,
             hosts: Vec::new(),
             access: Arc::default(),

@@ -8,6 +8,7 @@ use records::{ApplicationAttemptId, ContainerId, ExecutionType, NodeId, Resource
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerTokenIdentifierProto, ContainerTypeProto, ExecutionTypeProto,
+    LogAggregationContextProto,
 };
 use wire::token::{MasterKey, Token};
 
@@ -89,7 +90,7 @@ impl RmSecrets {
             rm_identifier: Some(allocation.rm_identifier),
             priority: Some(0.into()),
             creation_time: Some(now_ms()),
-            log_aggregation_context: None,
+            log_aggregation_context: allocation.log_aggregation.clone(),
             node_label_expression: Some(String::new()),
             container_type: Some(allocation.container_type.into()),
             execution_type: Some(ExecutionTypeProto::from(allocation.execution_type).into()),
@@ -139,6 +140,8 @@ pub struct Allocation {
     pub version: i32,
     /// Whether the container is a task's or an ApplicationMaster's.
     pub container_type: ContainerTypeProto,
+    /// Wishes of the application for the aggregation of its logs.
+    pub log_aggregation: Option<LogAggregationContextProto>,
 }
 
 impl Allocation {
@@ -155,6 +158,7 @@ impl Allocation {
             rm_identifier,
             version: 0,
             container_type: ContainerTypeProto::Task,
+            log_aggregation: None,
         }
     }
 
@@ -169,6 +173,16 @@ impl Allocation {
     #[must_use]
     pub fn master(mut self) -> Self {
         self.container_type = ContainerTypeProto::ApplicationMaster;
+        self
+    }
+
+    /// Has logs whose names match this expression uploaded while the application runs.
+    #[must_use]
+    pub fn rolled_logs(mut self, pattern: &str) -> Self {
+        self.log_aggregation = Some(LogAggregationContextProto {
+            rolled_logs_include_pattern: Some(pattern.to_owned()),
+            ..LogAggregationContextProto::default()
+        });
         self
     }
 

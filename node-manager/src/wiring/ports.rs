@@ -78,7 +78,10 @@ impl Ports {
                 "the container management port (yarn.nodemanager.address)",
             ))?;
         let stuck = service_manager::stuck_parts(&shared.vitals);
-        let options = slices::admin(config, process.utc_offset, &descriptors, stuck);
+        let options = AdminOptions {
+            remote_logs: slices::remote_logs(config, &shared.files),
+            ..slices::admin(config, process.utc_offset, &descriptors, stuck)
+        };
         let web = listen_web(config, shared, sockets, options).await?;
         let operators = listen_to_operators(config, &shared.metrics)?;
         let proxy = match &shared.proxy {

@@ -14,7 +14,7 @@ use log_aggregation::upload::Uploader;
 use log_aggregation::{ServiceConfig, remote};
 use node_admin::access::AdminRules;
 use node_web::access::{AccessList, AccessRules};
-use node_web::admin::{AdminOptions, StuckParts};
+use node_web::admin::{AdminOptions, RemoteReader, StuckParts};
 use node_web::snapshot::{About, MemoryChecks, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
@@ -31,6 +31,7 @@ use crate::core::{CoreConfig, LogAggregation};
 use crate::descriptors::Descriptors;
 use crate::node_identity::{self, Machine};
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
+use crate::uploaded_logs::UploadedLogs;
 
 /// Longest time to connect to one ResourceManager before the next one is tried, the look-up of its
 /// name included: 5 s for each of the two.
@@ -104,6 +105,7 @@ pub(super) fn admin(
         log_aggregation_enabled: config.logs.aggregation_enabled,
         log_server_url: config.logs.server_url.clone(),
         log_server_web_service_url: config.logs.server_web_service_url.clone(),
+        remote_logs: None,
         utc_offset,
         hosts: config.web.hosts.clone(),
         access: Arc::new(access(config)),
@@ -148,6 +150,17 @@ pub(super) fn log_destination(
     let group = group.or_else(|| node_identity::primary_group(&user));
     let destination = UriDestination::new(systems, root.clone(), user, group);
     Box::new(destination)
+}
+
+/// Returns the reader of the logs that the node has uploaded; `None`: it uploads none.
+pub(super) fn remote_logs(config: &Config, files: &FileAccess) -> Option<RemoteReader> {
+    let logs = config.logs.aggregation.as_ref()?;
+    let uploaded = UploadedLogs {
+        destination: log_destination(logs, files),
+        suffix: logs.suffix.clone(),
+        compression: logs.compression,
+    };
+    Some(RemoteReader::new(Arc::new(uploaded)))
 }
 
 /// Returns the settings of the threads that upload logs; `None`: there are none.

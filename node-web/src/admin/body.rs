@@ -1,5 +1,5 @@
 //! Body of an answer: bytes, then perhaps a stretch of a file read as the peer takes
-//! it, then bytes; or events as they happen.
+//! it, then bytes, then perhaps log files of remote files; or events as they happen.
 
 use std::fs::File;
 use std::future::Future;
@@ -15,6 +15,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
+use super::aggregated::RemotePart;
 use super::html;
 use super::live_page::Events;
 
@@ -28,6 +29,7 @@ pub(super) struct Body {
     head: Bytes,
     file: Option<FileRange>,
     tail: Bytes,
+    remote: Option<RemotePart>,
     /// Instead of all that: events until their end.
     events: Option<Events>,
 }
@@ -84,6 +86,12 @@ impl Body {
             tail: tail.into(),
             ..Self::default()
         }
+    }
+
+    /// Adds log files of remote files at the end.
+    pub(super) fn followed_by(mut self, remote: RemotePart) -> Self {
+        self.remote = Some(remote);
+        self
     }
 
     /// Events as they happen.
@@ -148,6 +156,16 @@ impl hyper::body::Body for Body {
             let tail = std::mem::take(&mut self.tail);
             return Poll::Ready(Some(Ok(Frame::data(tail))));
         }
+        if let Some(remote) = &mut self.remote {
+            match ready!(remote.poll_bytes(cx)) {
+                Ok(Some(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Ok(None) => self.remote = None,
+                Err(error) => {
+                    self.remote = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
         if let Some(events) = &mut self.events {
             match ready!(events.poll_next(cx)) {
                 Some(event) => return Poll::Ready(Some(Ok(Frame::data(event)))),
@@ -158,16 +176,17 @@ impl hyper::body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.head.is_empty() && self.file.is_none() && self.tail.is_empty() && self.events.is_none()
+        let is_sent = self.head.is_empty() && self.file.is_none() && self.tail.is_empty();
+        is_sent && self.remote.is_none() && self.events.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match (&self.file, &self.events) {
-            // A log may shrink while it is read, and escaping lengthens it: no promise, so the
-            // answer is sent in chunks.
-            (Some(_), _) | (_, Some(_)) => SizeHint::new(),
-            (None, None) => SizeHint::with_exact(self.head.len() as u64 + self.tail.len() as u64),
+        // A log may shrink while it is read, and escaping lengthens it: no promise, so the answer
+        // is sent in chunks.
+        if self.file.is_some() || self.remote.is_some() || self.events.is_some() {
+            return SizeHint::new();
         }
+        SizeHint::with_exact(self.head.len() as u64 + self.tail.len() as u64)
     }
 }
 

@@ -1,12 +1,15 @@
 //! What a container id in a path leads to: its logs, or the reason why not. The reasons are
 //! Hadoop's texts.
 
+use std::collections::VecDeque;
+
 use records::{ApplicationId, ContainerId};
 use thiserror::Error;
 
+use super::aggregated::{RemoteLog, Wanted};
 use super::logs::{LogError, LogFile, LogName, OpenLog, list_logs, open_log};
 use super::viewer::Viewer;
-use crate::snapshot::{ContainerRestState, ContainerSnapshot, NodeSnapshot};
+use crate::snapshot::{AggregatedFile, ContainerRestState, ContainerSnapshot, NodeSnapshot};
 
 /// Log files that one answer names: a container chooses how many it makes, and an answer is held in
 /// memory.
@@ -92,6 +95,30 @@ impl<'a> Logs<'a> {
         let (roots, id) = (self.node.about.log_roots.clone(), self.id);
         let listing = move || list_logs(&roots, &id, LOG_FILES_MAX);
         Ok(tokio::task::spawn_blocking(listing).await?)
+    }
+
+    /// Returns the files of this name that were uploaded, as far as the node remembers them, the
+    /// oldest first.
+    pub(super) fn uploaded(&self, name: &LogName) -> VecDeque<Wanted> {
+        let application = self.node.application(&self.id.application_id());
+        let uploads = application.into_iter().flat_map(|application| {
+            let uploads = application.aggregated.iter();
+            uploads.map(move |uploaded| (application, uploaded))
+        });
+        let is_wanted =
+            |file: &AggregatedFile| file.container == self.id && file.name == name.as_str();
+        let with_file = uploads.filter(|(_, uploaded)| uploaded.files.iter().any(is_wanted));
+        let wanted = with_file.map(|(application, uploaded)| Wanted {
+            log: RemoteLog {
+                user: application.user.clone(),
+                application: application.id,
+                remote: uploaded.name.clone(),
+                container: self.id,
+                name: name.as_str().to_owned(),
+            },
+            uploaded_at: uploaded.uploaded_at,
+        });
+        wanted.collect()
     }
 
     /// Opens the container's file of this name.

@@ -188,8 +188,8 @@ impl<'a> ContainerInfo<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ContainerLogsInfo {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    container_log_info: Vec<ContainerLogInfo>,
+    #[serde(skip_serializing_if = "Elements::is_empty")]
+    container_log_info: Elements<ContainerLogInfo>,
     log_aggregation_type: &'static str,
     container_id: String,
     node_id: String,
@@ -204,37 +204,48 @@ struct ContainerLogInfo {
     last_modified_time: String,
 }
 
-/// Documents of one container's logs: on the node, and in each remote file.
+/// A list as Hadoop writes it here: one element stands without a list around it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum AllLogs {
-    /// Without a list around it, as Hadoop writes a list of one.
-    Local(ContainerLogsInfo),
-    All(Vec<ContainerLogsInfo>),
+pub(super) enum Elements<T> {
+    One(T),
+    Several(Vec<T>),
 }
 
-impl AllLogs {
-    /// Adds to a container's local files those that the node has uploaded.
-    pub(super) fn of(
-        node: &NodeSnapshot,
-        id: &ContainerId,
-        files: Vec<LogFile>,
-        offset: UtcOffset,
-    ) -> Self {
-        let local = ContainerLogsInfo::local(node, id.to_string(), files, offset);
-        let application = node.application(&id.application_id());
-        let uploads = application.map_or(&[][..], |application| &application.aggregated);
-        let aggregated: Vec<_> = uploads
-            .iter()
-            .map(|uploaded| ContainerLogsInfo::aggregated(uploaded, id, offset))
-            .filter(|info| !info.container_log_info.is_empty())
-            .collect();
-        if aggregated.is_empty() {
-            return Self::Local(local);
+impl<T> From<Vec<T>> for Elements<T> {
+    fn from(mut all: Vec<T>) -> Self {
+        match (all.pop(), all.is_empty()) {
+            (Some(only), true) => Self::One(only),
+            (last, _) => {
+                all.extend(last);
+                Self::Several(all)
+            }
         }
-        let all = std::iter::once(local).chain(aggregated);
-        Self::All(all.collect())
     }
+}
+
+impl<T> Elements<T> {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Several(all) if all.is_empty())
+    }
+}
+
+/// Documents of one container's logs: on the node, and in each remote file.
+pub(super) fn all_logs(
+    node: &NodeSnapshot,
+    id: &ContainerId,
+    files: Vec<LogFile>,
+    offset: UtcOffset,
+) -> Elements<ContainerLogsInfo> {
+    let local = ContainerLogsInfo::local(node, id.to_string(), files, offset);
+    let application = node.application(&id.application_id());
+    let uploads = application.map_or(&[][..], |application| &application.aggregated);
+    let aggregated = uploads
+        .iter()
+        .map(|uploaded| ContainerLogsInfo::aggregated(uploaded, id, offset))
+        .filter(|info| !info.container_log_info.is_empty());
+    let all: Vec<_> = std::iter::once(local).chain(aggregated).collect();
+    all.into()
 }
 
 impl ContainerLogsInfo {
@@ -248,7 +259,7 @@ impl ContainerLogsInfo {
             last_modified_time: java_date_of(uploaded.uploaded_at, offset),
         };
         Self {
-            container_log_info: files.map(info).collect(),
+            container_log_info: files.map(info).collect::<Vec<_>>().into(),
             log_aggregation_type: "AGGREGATED",
             container_id: id.to_string(),
             node_id: uploaded.name.clone(),
@@ -267,7 +278,7 @@ impl ContainerLogsInfo {
             file_name: file.name,
         };
         Self {
-            container_log_info: files.into_iter().map(info).collect(),
+            container_log_info: files.into_iter().map(info).collect::<Vec<_>>().into(),
             log_aggregation_type: "LOCAL",
             container_id,
             node_id: node.about.node_id.to_string(),

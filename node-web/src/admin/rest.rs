@@ -11,11 +11,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Visit;
+use super::aggregated::{Frame, RemotePart};
 use super::answer::{Answer, JSON, OCTETS, TEXT, XML, answer, redirect, text};
 use super::body::{Body, Escape};
 use super::logs::LogName;
 use super::lookup::{NoLogs, list_all};
-use super::model::{AllLogs, AppInfo, ContainerInfo, Items, NodeInfo, Under, java_date};
+use super::model::{AppInfo, ContainerInfo, Items, NodeInfo, Under, all_logs, java_date};
 use super::target::BadTarget;
 use super::{range, redirect as links, xml};
 use crate::snapshot::ApplicationState;
@@ -229,9 +230,8 @@ async fn logs_info(visit: &Visit, text: &str) -> Result<Answer, RestError> {
         (Err(no_logs), None) => return Err(no_logs.into()),
     };
     let offset = visit.options.utc_offset;
-    let all = AllLogs::of(&visit.node, &id, files, offset);
-    if visit.xml && matches!(all, AllLogs::All(_)) {
-        // A document has one root.
+    let all = all_logs(&visit.node, &id, files, offset);
+    if visit.xml {
         let list = Under("containerLogsInfoes", Under("containerLogsInfo", all));
         return document(visit, &list);
     }
@@ -289,8 +289,9 @@ fn no_log_file(visit: &Visit, id: &ContainerId, name: &LogName, no_logs: &NoLogs
     text(status, format!("java.lang.Exception: {no_logs}"))
 }
 
-/// A part of a log file between the lines that the `yarn logs` command prints on (Hadoop:
-/// `LogToolUtils`).
+/// A part of a log file between the lines that the `yarn logs` command prints on, and behind it the
+/// same part of each file of its name that was uploaded before (Hadoop:
+/// `NMWebServices.getContainerLogFile`).
 async fn framed_log(
     visit: &Visit,
     id: ContainerId,
@@ -299,24 +300,30 @@ async fn framed_log(
 ) -> Result<Body, NoLogs> {
     let logs = visit.logs_of(id)?;
     let log = logs.open(name).await?;
-    let name = name.as_str();
-    let range = range::sized(log.length, size);
-    let container = format!("Container: {id} on {}", visit.node.about.node_id);
-    let head = format!(
-        "{container}\nLogAggregationType: LOCAL\n{}\nLogType:{name}\nLogLastModifiedTime:{}\nLogLength:{}\nLogContents:\n",
-        "=".repeat(container.chars().count()),
-        java_date(log.modified_s, visit.options.utc_offset),
-        log.length,
-    );
-    let end = format!("End of LogType:{name}");
-    let running = if logs.is_running() {
-        format!("This log file belongs to a running container ({id}) and so may not be complete.")
-    } else {
-        String::new()
+    let frame = Frame {
+        container: &id,
+        node: &visit.node.about.node_id.to_string(),
+        kind: "LOCAL",
+        name: name.as_str(),
+        modified: java_date(log.modified_s, visit.options.utc_offset),
+        length: log.length,
     };
-    let stars = "*".repeat(end.chars().count() + 50);
-    let tail = format!("{end}.{running}\n{stars}\n\n");
-    Ok(Body::around_file(head, log.file, range, Escape::Raw, tail))
+    let running = if logs.is_running() {
+        format!(".This log file belongs to a running container ({id}) and so may not be complete.")
+    } else {
+        ".".to_owned()
+    };
+    let (head, tail) = (frame.head(), frame.tail(&running));
+    let range = range::sized(log.length, size);
+    let body = Body::around_file(head, log.file, range, Escape::Raw, tail);
+    let wanted = logs.uploaded(name);
+    Ok(match &visit.options.remote_logs {
+        Some(reader) if !wanted.is_empty() => {
+            let offset = visit.options.utc_offset;
+            body.followed_by(RemotePart::new(reader.clone(), wanted, size, offset))
+        }
+        _ => body,
+    })
 }
 
 fn container_id(text: &str) -> Result<ContainerId, RestError> {

@@ -17,6 +17,7 @@ mod refusals;
 mod reinit;
 mod rest;
 mod retries;
+mod rolled_logs;
 mod servlets;
 mod twins;
 mod updates;

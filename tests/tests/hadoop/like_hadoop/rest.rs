@@ -125,7 +125,7 @@ fn with_ids(twin: &Twin, path: &str) -> String {
 
 /// Returns the elements of a document in XML, a line each and sorted, without what differs on
 /// purpose: Hadoop writes them in the order of a class's fields, which no reader may rely on.
-fn xml(twin: &Twin, path: &str) -> String {
+pub(super) fn xml(twin: &Twin, path: &str) -> String {
     let url = format!("http://localhost:{}/ws/v1/node{path}", twin.web_port);
     let answer = http::get_accepting(&url, "application/xml").unwrap();
     let (_declaration, body) = answer.body.split_once("?>").unwrap_or(("", &answer.body));
