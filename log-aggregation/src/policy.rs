@@ -34,6 +34,25 @@ pub struct ContainerEnd {
     pub exit_status: ContainerExitStatus,
 }
 
+impl ContainerEnd {
+    /// Returns the end of a container of which only the id is known, so that a log too many is
+    /// taken rather than one lost: it may have failed. A ResourceManager starts an
+    /// ApplicationMaster in its attempt's first container.
+    #[must_use]
+    pub fn unknown(id: ContainerId) -> Self {
+        let role = if id.id & SEQUENCE_MASK == 1 {
+            ContainerRole::ApplicationMaster
+        } else {
+            ContainerRole::Task
+        };
+        Self {
+            id,
+            role,
+            exit_status: ContainerExitStatus::INVALID,
+        }
+    }
+}
+
 /// Rule that says whether the logs of a container are aggregated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {

@@ -58,6 +58,8 @@ struct Entry {
     is_rolling: bool,
     /// Containers that have ended and whose logs the policy takes.
     ended: BTreeSet<ContainerId>,
+    /// Containers that have ended and of which nothing is to be uploaded any more.
+    settled: BTreeSet<ContainerId>,
     /// Containers that run; empty unless the application is rolling.
     running: BTreeMap<ContainerId, ContainerRole>,
     /// Files of running containers that an upload took.
@@ -108,6 +110,7 @@ impl Schedule {
                 selection: Arc::new(application.selection),
                 is_rolling: interval.is_some(),
                 ended: BTreeSet::new(),
+                settled: BTreeSet::new(),
                 running: BTreeMap::new(),
                 uploaded: BTreeSet::new(),
                 is_finished: false,
@@ -131,6 +134,8 @@ impl Schedule {
             entry.running.remove(&end.id);
             if entry.selection.policy().takes(end) {
                 entry.ended.insert(end.id);
+            } else {
+                entry.settled.insert(end.id);
             }
         }
     }
@@ -267,6 +272,7 @@ impl Entry {
             selection: Arc::clone(&self.selection),
             containers: ended.chain(running).collect(),
             uploaded: self.uploaded.clone(),
+            settled: self.settled.clone(),
             is_last: self.is_finished,
             is_rolling: self.is_rolling,
         }
@@ -277,6 +283,7 @@ impl Entry {
         for (id, phase) in &upload.containers {
             if *phase != Phase::Running {
                 self.ended.remove(id);
+                self.settled.insert(*id);
                 self.uploaded.retain(|file| file.container != *id);
             }
         }

@@ -3,7 +3,7 @@
 //! Blocking. Files are read by directory handle: a link in a log folder is no log, wherever it
 //! points, nor is a pipe or a folder.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -13,9 +13,13 @@ use records::{ApplicationId, ContainerId, EpochMillis};
 
 use crate::aggregated_log::{Acls, AggregatedLog, Appended};
 use crate::destination::{Destination, RemoteFile};
+use crate::policy::ContainerEnd;
 use crate::remote;
 use crate::selection::{Phase, Selection};
 use crate::tfile::Compression;
+
+/// Containers in one upload that an earlier agent knew.
+const EARLIER_MAX: usize = 100_000;
 
 /// Files of one container in one upload. Their names are in memory while they are sorted.
 const FILES_MAX: usize = 10_000;
@@ -55,7 +59,11 @@ pub struct Upload {
     pub containers: Vec<(ContainerId, Phase)>,
     /// Files that an earlier upload took.
     pub uploaded: BTreeSet<UploadedFile>,
-    /// Whether this upload ends the application's aggregation.
+    /// Containers of which nothing is to be taken any more.
+    pub settled: BTreeSet<ContainerId>,
+    /// Whether this upload ends the application's aggregation. Then it also takes containers that
+    /// ended under an earlier agent: those with a folder of logs that are neither listed nor
+    /// settled, as far as the policy allows.
     pub is_last: bool,
     /// Whether the application is uploaded several times, so that its files need dates.
     pub is_rolling: bool,
@@ -157,7 +165,11 @@ impl Uploader {
         let folders = self.dirs.open_log_folders(upload.application);
         let mut uploaded = Uploaded::default();
         let mut rolled = Vec::new();
-        for (id, phase) in &upload.containers {
+        let mut containers = upload.containers.clone();
+        if upload.is_last {
+            containers.extend(earlier(&folders, upload));
+        }
+        for (id, phase) in &containers {
             let folders = container_folders(&folders, *id);
             let candidates = candidates(&folders, *id, *phase, upload);
             if candidates.is_empty() {
@@ -269,6 +281,28 @@ impl Target<'_> {
         path.push(self.temporary.clone());
         UploadError { step, path, source }
     }
+}
+
+/// Returns the containers that ended under an earlier agent: what is known of them are their logs.
+fn earlier(folders: &[DirHandle], upload: &Upload) -> BTreeMap<ContainerId, Phase> {
+    let listed: BTreeSet<ContainerId> = upload.containers.iter().map(|(id, _)| *id).collect();
+    let mut found = BTreeMap::new();
+    for folder in folders {
+        let names = folder.names().into_iter().flatten();
+        let ids = names.filter_map(|name| name.ok()?.to_str()?.parse::<ContainerId>().ok());
+        for id in ids.filter(|id| id.application_id() == upload.application) {
+            let is_known = listed.contains(&id) || upload.settled.contains(&id);
+            if is_known || !upload.selection.policy().takes(&ContainerEnd::unknown(id)) {
+                continue;
+            }
+            if found.len() == EARLIER_MAX {
+                tracing::warn!(application = %upload.application, EARLIER_MAX, "further logs of the application are left out");
+                return found;
+            }
+            found.insert(id, Phase::ApplicationFinished);
+        }
+    }
+    found
 }
 
 /// Opens a container's folder on each disk that has one.

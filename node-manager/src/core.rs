@@ -62,7 +62,7 @@ pub use remember::StoreOrder;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 pub use restore::{AdoptOrder, RestoredState};
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -180,6 +180,8 @@ pub struct Core {
     health: health::Health,
     /// Drain that an operator has ordered.
     drain: Option<drain::Drain>,
+    /// Applications whose log aggregation has begun.
+    logs_begun: BTreeSet<ApplicationId>,
     /// Reports on uploaded logs.
     log_reports: LogReports,
     /// Records of the applications, if records are kept.
@@ -224,6 +226,7 @@ impl Core {
             stories: stories::Stories::default(),
             health: health::Health::default(),
             drain: None,
+            logs_begun: BTreeSet::new(),
             log_reports: LogReports::default(),
             application_records: BTreeMap::new(),
             arrivals: 0,
@@ -248,7 +251,7 @@ impl Core {
         self.must_feed(Event::Tick, now);
         self.end_drain_in_time(now);
         while let Some(id) = self.applications.take_log_deletion(now.mono) {
-            self.aggregated.forget(&id);
+            self.forget_logs(&id);
             self.effects.push(Effect::DeleteLogs(id));
             self.remember_application(id, now);
         }

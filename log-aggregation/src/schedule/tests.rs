@@ -53,6 +53,7 @@ fn nothing_is_uploaded_before_the_application_has_finished() {
     let upload = schedule.next(now).unwrap();
     let taken = [(container_of(1, 2), Phase::ApplicationFinished)];
     assert_eq!(upload.containers, taken, "the policy takes the failed one");
+    assert_eq!(upload.settled, [container_of(1, 3)].into());
     assert!(upload.is_last);
     let outcome = schedule.uploaded(&upload, Ok(Uploaded::default()), now);
     assert!(outcome.unwrap().is_last);

@@ -46,6 +46,7 @@ fn upload(containers: &[i64], phase: Phase) -> Upload {
             .map(|n| (container_of(1, *n), phase))
             .collect(),
         uploaded: BTreeSet::new(),
+        settled: BTreeSet::new(),
         is_last: phase == Phase::ApplicationFinished,
         is_rolling: phase != Phase::ApplicationFinished,
     }
@@ -112,6 +113,62 @@ fn remote_texts(base: &Path, name: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_last_upload_takes_containers_of_an_earlier_agent_and_no_settled_ones() {
+    let base = tempfile::tempdir().unwrap();
+    let uploader = uploader(base.path());
+    for container in 2..=5 {
+        let disk = format!("log{}", container % 2);
+        log(base.path(), &disk, container, "stdout", "x");
+    }
+    let application_folder = base.path().join("log0").join(application(1).to_string());
+    let foreign = application_folder.join(container_of(2, 9).to_string());
+    for folder in [foreign, application_folder.join("container_x")] {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("stdout"), "foreign").unwrap();
+    }
+    let settled = BTreeSet::from([container_of(1, 4)]);
+    let rolling = Upload {
+        settled: settled.clone(),
+        ..upload(&[3], Phase::ContainerEnded)
+    };
+    let taken = uploader.upload(&rolling).unwrap();
+    assert_eq!(taken.files.len(), 1, "only the last one looks for others");
+    log(base.path(), "log1", 3, "stdout", "x");
+    let last = Upload {
+        settled,
+        ..upload(&[3], Phase::ApplicationFinished)
+    };
+    let taken = uploader.upload(&last).unwrap();
+    assert_eq!(taken.files.len(), 3);
+    let name = taken.remote.unwrap().name;
+    let texts = remote_texts(base.path(), &name);
+    assert_eq!(texts, ["03: stdout=x", "02: stdout=x", "05: stdout=x"]);
+}
+
+#[test]
+fn of_an_earlier_agents_containers_the_policy_leaves_out_those_it_surely_does_not_take() {
+    for (policy, expected) in [
+        (Policy::All, vec![1, 2]),
+        (Policy::None, vec![]),
+        (Policy::AmOnly, vec![1]),
+        (Policy::Failed, vec![1, 2]),
+        (Policy::LimitSize, vec![1, 2]),
+    ] {
+        let base = tempfile::tempdir().unwrap();
+        let uploader = uploader(base.path());
+        log(base.path(), "log0", 1, "stdout", "x");
+        log(base.path(), "log0", 2, "stdout", "x");
+        let upload = Upload {
+            selection: Arc::new(Selection::new(LogAggregationContext::default(), policy)),
+            ..upload(&[], Phase::ApplicationFinished)
+        };
+        let files = uploader.upload(&upload).unwrap().files;
+        let taken: Vec<i64> = files.iter().map(|file| file.container.id).collect();
+        assert_eq!(taken, expected, "{policy:?}");
+    }
+}
+
+#[test]
 fn logs_of_all_disks_are_in_one_file_with_hadoops_names_and_modes() {
     let base = tempfile::tempdir().unwrap();
     let uploader = uploader(base.path());
@@ -120,7 +177,10 @@ fn logs_of_all_disks_are_in_one_file_with_hadoops_names_and_modes() {
     log(base.path(), "log0", 2, "stderr", "");
     log(base.path(), "log0", 3, "stdout", "other");
     log(base.path(), "log0", 4, "stdout", "not selected");
-    let upload = upload(&[2, 3, 9], Phase::ApplicationFinished);
+    let upload = Upload {
+        settled: BTreeSet::from([container_of(1, 4)]),
+        ..upload(&[2, 3, 9], Phase::ApplicationFinished)
+    };
     let uploaded = uploader.upload(&upload).unwrap();
     assert_eq!((uploaded.files.len(), uploaded.bytes), (4, 11));
     assert_eq!(remote_names(base.path()), [NODE]);

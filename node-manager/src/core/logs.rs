@@ -18,6 +18,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::{Core, Effect, Record};
 use crate::log_reports::Cycle;
+use crate::recovery::AclRecord;
 
 /// Aggregation of a node's logs as far as the core decides on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,6 +92,7 @@ impl Core {
         let Some(logs) = self.config.log_aggregation else {
             return;
         };
+        self.logs_begun.insert(id);
         let context = read_context(token.log_aggregation_context.as_ref());
         let selection = Selection::new(context, logs.policy);
         self.order_logs(LogOrder::Begin(Box::new(Application {
@@ -99,6 +101,41 @@ impl Core {
             acls,
             selection,
         })));
+    }
+
+    /// Begins the aggregation of an application that an earlier agent was ending, so that its logs
+    /// are uploaded before they are deleted.
+    fn resume_logs(&mut self, id: ApplicationId) {
+        if self.logs_begun.contains(&id) {
+            return;
+        }
+        let Some(record) = self.application_records.get(&id) else {
+            return;
+        };
+        let Ok(user) = record.user.parse() else {
+            return;
+        };
+        let context = record.log_context.as_deref().map(prost::Message::decode);
+        let token = ContainerTokenIdentifierProto {
+            log_aggregation_context: context.and_then(Result::ok),
+            ..ContainerTokenIdentifierProto::default()
+        };
+        let acl = |acl: &AclRecord| {
+            let access = if acl.modify {
+                AccessType::ModifyApp
+            } else {
+                AccessType::ViewApp
+            };
+            (access, acl.list.clone())
+        };
+        let acls = record.acls.iter().map(acl).collect();
+        self.begin_logs(id, user, &token, acls);
+    }
+
+    /// Forgets an application whose logs are deleted.
+    pub(super) fn forget_logs(&mut self, id: &ApplicationId) {
+        self.logs_begun.remove(id);
+        self.aggregated.forget(id);
     }
 
     /// Keeps who may see the application's logs on this node. A list beyond the user's share of the
@@ -117,6 +154,7 @@ impl Core {
     }
 
     pub(super) fn logs_of_started(&mut self, id: ContainerId) {
+        self.resume_logs(id.application_id());
         if let Some(record) = self.containers.get(&id) {
             let role = role(&record.token);
             self.order_logs(LogOrder::ContainerStarted(id, role));
@@ -124,6 +162,7 @@ impl Core {
     }
 
     pub(super) fn logs_of_ended(&mut self, completion: &Completion) {
+        self.resume_logs(completion.id.application_id());
         if let Some(record) = self.containers.get(&completion.id) {
             let end = ContainerEnd {
                 id: completion.id,
@@ -140,6 +179,7 @@ impl Core {
         if self.config.log_aggregation.is_none() {
             return Some(now.mono + self.config.log_retain_ms);
         }
+        self.resume_logs(id);
         self.order_logs(LogOrder::Finish(id));
         None
     }

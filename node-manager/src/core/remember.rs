@@ -263,7 +263,11 @@ impl Core {
         };
         let (stage, delete_logs_at) = match application.state {
             ApplicationState::Running => (ApplicationStage::Running, None),
-            ApplicationState::Finishing => (ApplicationStage::Finishing, None),
+            // Also while its logs are uploaded: the next agent uploads them.
+            ApplicationState::Finishing
+            | ApplicationState::Finished {
+                delete_logs_at: None,
+            } => (ApplicationStage::Finishing, None),
             ApplicationState::Finished { delete_logs_at } => {
                 (ApplicationStage::Finished, delete_logs_at)
             }

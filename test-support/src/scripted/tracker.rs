@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use records::{ContainerId, ContainerState, NodeId};
+use records::{ApplicationId, ContainerId, ContainerState, NodeId};
 use wire::proto::hadoop_yarn::{
-    ContainerStateProto, ContainerStatusProto, NodeActionProto, NodeHeartbeatRequestProto,
-    NodeHeartbeatResponseProto, NodeStatusProto, RegisterNodeManagerRequestProto,
-    RegisterNodeManagerResponseProto,
+    ContainerStateProto, ContainerStatusProto, LogAggregationStatusProto, NodeActionProto,
+    NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
+    RegisterNodeManagerRequestProto, RegisterNodeManagerResponseProto,
 };
 use wire::token::MasterKey;
 
@@ -65,6 +65,8 @@ pub struct Tracker {
     pub registrations: Vec<RegisterNodeManagerRequestProto>,
     /// The last heartbeats, oldest first: at most some hundred.
     pub heartbeats: VecDeque<NodeStatusProto>,
+    /// States of log aggregation that heartbeats reported, oldest first.
+    pub log_reports: Vec<(ApplicationId, LogAggregationStatusProto)>,
     /// Number of heartbeats carried out since the start, without repetitions.
     pub heartbeat_count: usize,
     /// Number of heartbeats answered with the previous answer.
@@ -93,6 +95,7 @@ impl Tracker {
             heartbeat_interval_ms: HEARTBEAT_INTERVAL_MS,
             registrations: Vec::new(),
             heartbeats: VecDeque::new(),
+            log_reports: Vec::new(),
             heartbeat_count: 0,
             repeated: 0,
             known_key_ids: (None, None),
@@ -222,6 +225,12 @@ impl Tracker {
                 .last_known_nm_token_master_key
                 .and_then(|key| key.key_id),
         );
+        for report in &request.log_aggregation_reports_for_apps {
+            let id = report.application_id.as_ref().map(ApplicationId::try_from);
+            if let Some(Ok(id)) = id {
+                self.log_reports.push((id, report.log_aggregation_status()));
+            }
+        }
         self.take(status);
         self.response_id = next(self.response_id);
         let mut response = std::mem::take(&mut self.orders);

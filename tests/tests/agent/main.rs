@@ -3,6 +3,7 @@
 //!
 //! | Module | Subject |
 //! |---|---|
+//! | [`after_restart`] | what an agent that was killed has left goes on: logs, deletions, retries |
 //! | [`bad_input`] | what peers, users and operators get wrong |
 //! | [`churn`] | hours of starts, kills, sheds and restarts, plotted |
 //! | [`contract`] | what a ResourceManager, an ApplicationMaster and dashboards may rely on |
@@ -17,6 +18,7 @@
 //! Most of [`bad_input`] and [`contract`] also runs against Hadoop's NodeManager with
 //! `NM_AGENT_TEST_NODE=java`.
 
+mod after_restart;
 mod bad_input;
 mod churn;
 mod contract;

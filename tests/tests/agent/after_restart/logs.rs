@@ -1,0 +1,196 @@
+//! Logs of applications whose agent was killed are uploaded by the next one, before they are
+//! deleted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use records::{ApplicationId, ContainerId};
+use tempfile::TempDir;
+use tests::conf::Properties;
+use tests::scripted_cluster::ScriptedCluster;
+use tests::wait;
+use wire::proto::hadoop_yarn::LogAggregationStatusProto::{
+    self, LogRunningWithFailure, LogSucceeded,
+};
+
+use super::{DEADLINE, restart, script, start, wait_stored};
+
+/// A cluster that uploads logs below `remote/logs`.
+struct Lab {
+    cluster: ScriptedCluster,
+    remote: TempDir,
+}
+
+impl Lab {
+    fn start(change: impl FnOnce(&mut Properties)) -> Self {
+        let remote = tempfile::tempdir().unwrap();
+        let root = format!("file://{}/logs", remote.path().display());
+        let cluster = start(|site| {
+            site.set("yarn.log-aggregation-enable", true)
+                .set("yarn.nodemanager.remote-app-log-dir", root);
+            change(site);
+        });
+        Self { cluster, remote }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.remote.path().join("logs")
+    }
+
+    fn application(&self) -> ApplicationId {
+        self.cluster.am.attempt().application_id
+    }
+
+    /// Returns a command that writes a line into a log of its own.
+    fn log(line: &str) -> String {
+        format!("echo '{line}' > <LOG_DIR>/{line}")
+    }
+
+    /// Has the application end, as the ResourceManager orders it.
+    fn order_end(&self) {
+        let id = self.application().into();
+        let rm = &self.cluster.rm;
+        rm.order(|orders| orders.applications_to_cleanup.push(id));
+    }
+
+    /// Waits for a report of this state about the application.
+    #[track_caller]
+    fn wait_report(&self, state: LogAggregationStatusProto) {
+        self.cluster
+            .rm
+            .wait(format!("a report of {state:?}"), |tracker| {
+                let report = (self.application(), state);
+                tracker.log_reports.contains(&report).then_some(())
+            });
+    }
+
+    /// Expects that the application's only remote file has each of these lines once, and waits
+    /// until nothing is left of its logs here.
+    #[track_caller]
+    fn assert_uploaded(&self, lines: &[&str]) {
+        let found = files(&self.root());
+        let [only] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        let bytes = fs::read(only).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        for line in lines {
+            let line = format!("{line}\n");
+            assert_eq!(text.matches(&line).count(), 1, "{line} in {text}");
+        }
+        let folder = self.cluster.node.log_dir();
+        let folder = folder.join(self.application().to_string());
+        wait::until("the deletion of the logs", DEADLINE, || {
+            wait::check(!folder.exists(), folder.display().to_string())
+        });
+    }
+}
+
+/// Returns the files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let below = entries.flat_map(|entry| {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            files(&entry.path())
+        } else {
+            vec![entry.path()]
+        }
+    });
+    below.collect()
+}
+
+fn succeeded(lab: &Lab, id: ContainerId) {
+    let completed = lab.cluster.rm.wait_completed(id);
+    assert_eq!(completed.exit_status, 0, "{completed:?}");
+}
+
+#[test]
+fn logs_of_containers_before_a_kill_over_it_and_after_it_are_in_one_upload() {
+    let mut lab = Lab::start(|_| {});
+    let before = lab.cluster.am.run(&Lab::log("before"));
+    succeeded(&lab, before);
+    let gate = lab.cluster.gate("gate");
+    let over = lab.cluster.am.run(&gate.then(&Lab::log("over")));
+    let away = lab.cluster.gate("away");
+    let ended = lab.cluster.node.folder().join("ended");
+    let meanwhile = away.then(&format!(
+        "{}; touch '{}'",
+        Lab::log("meanwhile"),
+        ended.display()
+    ));
+    let meanwhile = lab.cluster.am.run(&meanwhile);
+    wait::until("both run", DEADLINE, || {
+        let count = lab.cluster.node.container_processes().len();
+        wait::check(count >= 2, count)
+    });
+    // Nothing of the first container is known to the agent any more.
+    wait_stored(&lab.cluster);
+    restart(&mut lab.cluster, |_| {
+        away.open();
+        wait::until("the end without an agent", DEADLINE, || {
+            wait::check(ended.exists(), "it runs")
+        });
+    });
+    succeeded(&lab, meanwhile);
+    let after = lab.cluster.am.run(&Lab::log("after"));
+    succeeded(&lab, after);
+    gate.open();
+    succeeded(&lab, over);
+    lab.order_end();
+    lab.wait_report(LogSucceeded);
+    lab.assert_uploaded(&["before", "meanwhile", "over", "after"]);
+}
+
+#[test]
+fn logs_whose_upload_failed_before_a_kill_are_uploaded_by_the_next_agent() {
+    let mut lab = Lab::start(|_| {});
+    // The root cannot be made, as on a file system that is away.
+    fs::write(lab.root(), "").unwrap();
+    let id = lab.cluster.am.run(&Lab::log("kept"));
+    succeeded(&lab, id);
+    lab.order_end();
+    lab.wait_report(LogRunningWithFailure);
+    wait_stored(&lab.cluster);
+    let root = lab.root();
+    restart(&mut lab.cluster, |_| fs::remove_file(&root).unwrap());
+    lab.wait_report(LogSucceeded);
+    lab.assert_uploaded(&["kept"]);
+}
+
+#[test]
+fn logs_of_an_application_that_was_ending_at_the_kill_are_uploaded() {
+    let mut lab = Lab::start(|site| {
+        // Longer than the test: the container ends by itself.
+        let delay = "yarn.nodemanager.sleep-delay-before-sigkill.ms";
+        site.set(delay, 3_600_000);
+    });
+    let (gate, told) = (lab.cluster.gate("gate"), lab.cluster.gate("told"));
+    let text = format!(
+        "trap 'touch {}' TERM; {}",
+        told.path().display(),
+        gate.wait_command()
+    );
+    let stubborn = script(&lab.cluster, "stubborn.sh", &text);
+    let id = lab
+        .cluster
+        .am
+        .run(&format!("{}; {stubborn}", Lab::log("ending")));
+    let log = lab.cluster.node.log_dir();
+    let log = log
+        .join(lab.application().to_string())
+        .join(id.to_string())
+        .join("ending");
+    wait::until("the log", DEADLINE, || {
+        wait::check(log.exists(), log.display().to_string())
+    });
+    wait_stored(&lab.cluster);
+    lab.order_end();
+    wait::until("SIGTERM", DEADLINE, || {
+        wait::check(told.path().exists(), "it was not told")
+    });
+    wait_stored(&lab.cluster);
+    restart(&mut lab.cluster, |_| {});
+    gate.open();
+    lab.wait_report(LogSucceeded);
+    lab.assert_uploaded(&["ending"]);
+}
