@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use wire::proto::hadoop_yarn::{
-    ContainerLaunchContextProto, LocalResourceProto, LocalResourceTypeProto,
-    LocalResourceVisibilityProto, StringBytesMapProto, StringLocalResourceMapProto, UrlProto,
+    ContainerLaunchContextProto, ContainerRetryContextProto, ContainerRetryPolicyProto,
+    LocalResourceProto, LocalResourceTypeProto, LocalResourceVisibilityProto, StringBytesMapProto,
+    StringLocalResourceMapProto, UrlProto,
 };
 
 /// A launch context under construction: each method adds one part.
@@ -97,6 +98,18 @@ impl LaunchContext {
         self.0.local_resources.push(StringLocalResourceMapProto {
             key: Some(link.to_owned()),
             value: Some(resource),
+        });
+        self
+    }
+
+    /// Has the node launch the command again after a failure, at most so many times.
+    #[must_use]
+    pub fn retry_on_all_errors(mut self, max_retries: i32, interval_ms: i32) -> Self {
+        self.0.container_retry_context = Some(ContainerRetryContextProto {
+            retry_policy: Some(ContainerRetryPolicyProto::RetryOnAllErrors.into()),
+            max_retries: Some(max_retries),
+            retry_interval: Some(interval_ms),
+            ..ContainerRetryContextProto::default()
         });
         self
     }

@@ -6,7 +6,9 @@
     reason = "functions that tests share are tests too: a panic is a failed test"
 )]
 
+mod deletions;
 mod logs;
+mod retries;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
