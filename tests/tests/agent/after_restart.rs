@@ -8,6 +8,7 @@
 
 mod deletions;
 mod logs;
+mod reinit;
 mod retries;
 
 use std::path::{Path, PathBuf};
@@ -40,8 +41,7 @@ fn start(change: impl FnOnce(&mut Properties)) -> ScriptedCluster {
 /// Waits until the next two heartbeats are carried out: whatever the agent was told before, it has
 /// stored.
 fn wait_stored(cluster: &ScriptedCluster) {
-    let count = cluster.rm.with(|tracker| tracker.heartbeat_count);
-    cluster.rm.wait_heartbeats(count + 2);
+    cluster.rm.wait_heartbeats(2);
 }
 
 /// Kills the agent with SIGKILL; calls `meanwhile`; starts it again and waits until it serves.
