@@ -143,11 +143,6 @@ impl KeptFiles {
             self.space.remove(&key);
         }
     }
-
-    /// Removes all records, for a node that was ordered to shut down.
-    pub fn clear(&self) {
-        self.space.clear("");
-    }
 }
 
 impl KeptRecords for KeptFiles {
@@ -364,7 +359,6 @@ mod tests {
             files.forget_lost(&[public(13), public(14)], &[public(14)]);
         };
         assert_eq!(read_after(&folder, "first", work), [14]);
-        assert_eq!(read_after(&folder, "first", KeptFiles::clear), [0; 0]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use prost::Message;
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, EpochMillis};
 use state_store::{Commits, Contents, KeySpace, StateStore};
 
+use super::kept_files::KEPT_FILES;
 use super::record::{
     ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, RecordError, StartRecord,
     StateRecord, decode, encode,
@@ -279,6 +280,7 @@ impl RecordSink for NodeSpaces {
 #[derive(Clone, Debug)]
 pub struct StateWriter {
     sink: Arc<dyn RecordSink>,
+    kept_files: KeySpace,
     commits: Commits,
 }
 
@@ -288,6 +290,7 @@ impl StateWriter {
     pub fn new(store: &StateStore) -> Self {
         Self {
             sink: Arc::new(NodeSpaces::of(store)),
+            kept_files: store.key_space(KEPT_FILES),
             commits: store.commits(),
         }
     }
@@ -305,12 +308,13 @@ impl StateWriter {
         }
     }
 
-    /// Forgets everything, for a node that was ordered to shut down.
+    /// Forgets everything, the cached resources too, for a node that was ordered to shut down.
     pub fn clear(&self) {
         for space in SPACES {
             let prefix = String::new();
             self.sink.write(RecordWrite::Clear { space, prefix });
         }
+        self.kept_files.clear("");
     }
 }
 
@@ -424,9 +428,11 @@ mod tests {
             drain: None,
         };
         assert_eq!(found, expected);
+        store.key_space(KEPT_FILES).put("file", vec![1]);
         StateWriter::new(&store).clear();
         drop(store);
         let mut store = StateStore::open(&path).unwrap();
+        assert!(store.take_found(KEPT_FILES).is_empty());
         assert_eq!(FoundState::take_from(&mut store), FoundState::default());
     }
 

@@ -31,7 +31,7 @@ use crate::core::{Core, CoreParts, HealthEvent, RestoredState};
 use crate::core_task::{self, Handle, Inbox, Perform};
 use crate::node_identity::{self, Machine};
 use crate::performer::Performer;
-use crate::recovery::{KeptFiles, StateWriter};
+use crate::recovery::StateWriter;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
 use crate::secrets::NodeSecrets;
 use crate::worker_event::{self, WorkerEvent, WorkerEvents};
@@ -68,7 +68,7 @@ pub(super) struct Agent {
     /// (`yarn.nodemanager.recovery.supervised`).
     leaves_containers: bool,
     /// Records for the next agent, and those of the caches.
-    records: Option<(StateWriter, Arc<KeptFiles>)>,
+    records: Option<StateWriter>,
 }
 
 /// First reason to end an agent that runs.
@@ -148,7 +148,7 @@ impl Agent {
             supervision,
             stop_patience: slices::stop_patience(&config),
             leaves_containers: config.recovery.enabled && config.recovery.supervised,
-            records: shared.outliving.map(|kept| (kept.writer, kept.files)),
+            records: shared.outliving.map(|kept| kept.writer),
         })
     }
 
@@ -217,11 +217,9 @@ impl Agent {
                     .map_err(AgentError::from),
             }
         };
-        if let (Ok(Ended::ShutdownOrdered { .. }), Some((records, files))) = (&ended, &self.records)
-        {
+        if let (Ok(Ended::ShutdownOrdered { .. }), Some(records)) = (&ended, &self.records) {
             // Nobody will ask for what the ResourceManager has given up.
             records.clear();
-            files.clear();
         }
         let unregister = was_registered
             && !(self.leaves_containers && ended.is_ok())

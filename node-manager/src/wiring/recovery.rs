@@ -46,8 +46,6 @@ pub(super) struct Outliving {
     pub(super) launches: Outlives,
     /// Containers of earlier agents that go on, as texts name them.
     pub(super) kept: BTreeSet<ContainerId>,
-    /// Records of the caches.
-    pub(super) files: Arc<KeptFiles>,
 }
 
 impl Recovery {
@@ -80,7 +78,7 @@ impl Recovery {
         let kept = decided.containers.iter();
         let kept = kept.map(|recovered| recovered.spec.id.as_named());
         let kept = kept.collect();
-        let (files, kept_files) = read_kept_files(&mut store)?;
+        let kept_files = read_kept_files(&mut store)?;
         Ok(Some(Self {
             outliving: Outliving {
                 writer: StateWriter::new(&store),
@@ -89,9 +87,8 @@ impl Recovery {
                     starts: Arc::new(starts),
                 },
                 kept,
-                files: Arc::clone(&files),
             },
-            kept_files: (files, kept_files),
+            kept_files,
             store,
             decided,
             noted,
