@@ -327,6 +327,26 @@ async fn stores_that_change_are_read_again_and_broken_ones_change_nothing() {
     talk(&server, &new).await.unwrap();
 }
 
+#[tokio::test]
+async fn trusted_certificates_are_read_again_where_only_they_have_changed() {
+    let host = host!("EC");
+    for name in ["friend", "next"] {
+        host.add_client(name);
+    }
+    let store = host.store("friend.trust");
+    let server = host.load(|config| config.clients = Some(store)).unwrap();
+    let [friend, next] = ["friend", "next"].map(|name| {
+        let shown = host.path().join(name);
+        client(&host.path().join("host.cer"), &VERSIONS, Some(&shown))
+    });
+    talk(&server, &next).await.unwrap_err();
+    let path = |name: &str| host.path().join(name);
+    fs::rename(path("next.trust"), path("friend.trust")).unwrap();
+    assert!(server.reload().unwrap());
+    talk(&server, &next).await.unwrap();
+    talk(&server, &friend).await.unwrap_err();
+}
+
 #[test]
 fn an_error_names_the_setting_to_change() {
     let host = host!("EC");

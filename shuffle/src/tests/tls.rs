@@ -62,8 +62,13 @@ impl Stores {
     /// Opens a connection over TLS, on which the client shows the key of a store. The handshake
     /// comes with the first bytes.
     fn connect(&self, server: &RunningShuffle, shown: Option<&str>) -> Tls {
+        self.connect_to("host", server, shown)
+    }
+
+    /// Opens a connection as [`Self::connect`] does, to a server with the key of this name.
+    fn connect_to(&self, host: &str, server: &RunningShuffle, shown: Option<&str>) -> Tls {
         let mut roots = RootCertStore::empty();
-        let trusted = fs::read(self.keytool.path("host.cer")).unwrap();
+        let trusted = fs::read(self.keytool.path(&format!("{host}.cer"))).unwrap();
         roots.add(CertificateDer::from(trusted)).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
@@ -261,6 +266,53 @@ fn certificates_of_clients_are_required_if_configured() {
     let mut stream = stores.connect(&server, Some("friend"));
     let reply = ask_tls(&mut stream, fetch.as_bytes()).unwrap();
     assert!(reply.ends_with(b"aaaa"));
+}
+
+#[test]
+fn keys_and_trusted_certificates_that_change_are_those_of_new_connections() {
+    let stores = stores!();
+    let job = Job::new();
+    job.write("l0", "m", &[b"aaaa"]);
+    let trusted = stores.store("trust");
+    let server = stores.serve(&job, |config| {
+        let tls = config.tls.as_mut().unwrap();
+        tls.clients = Some(trusted);
+        tls.reload_interval = Some(Duration::from_millis(1));
+        config.keep_alive_timeout = PATIENCE;
+    });
+    let kept = request(server.port(), &(target("0", "m") + "&keepAlive=true"));
+    let mut before = stores.connect(&server, Some("friend"));
+    before.write_all(kept.as_bytes()).unwrap();
+    assert_eq!(read_reply(&mut before).1, b"\x01m\x04\0\0aaaa");
+
+    // The key of the server becomes the stranger's, and with it whom it trusts.
+    let path = |name: &str| stores.keytool.path(name);
+    stores
+        .keytool
+        .import("next", "stranger", "stranger.cer", "");
+    fs::copy(path("stranger"), path("next-host")).unwrap();
+    fs::rename(path("next"), path("trust")).unwrap();
+    fs::rename(path("next-host"), path("host")).unwrap();
+    let fetch = request(server.port(), &target("0", "m"));
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let mut stream = stores.connect_to("stranger", &server, Some("stranger"));
+        if let Ok(reply) = ask_tls(&mut stream, fetch.as_bytes()) {
+            assert!(reply.ends_with(b"aaaa"));
+            break;
+        }
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the stores are not read"
+        );
+    }
+    let mut former = stores.connect_to("stranger", &server, Some("friend"));
+    ask_tls(&mut former, fetch.as_bytes()).unwrap_err();
+    let mut former = stores.connect(&server, Some("stranger"));
+    ask_tls(&mut former, fetch.as_bytes()).unwrap_err();
+    // A connection goes on with the keys that it began with.
+    before.write_all(kept.as_bytes()).unwrap();
+    assert_eq!(read_reply(&mut before).1, b"\x01m\x04\0\0aaaa");
 }
 
 #[test]
