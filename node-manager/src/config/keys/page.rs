@@ -18,6 +18,15 @@ nobody knows. This page is made from the table that the agent itself reads by:
 `NM_AGENT_WRITE_PAGES=1 cargo test -p node-manager page_of_properties` writes it anew.
 ";
 
+const SSL_SERVER_HEAD: &str = "
+## In `ssl-server.xml`
+
+Read from the file that `hadoop.ssl.server.conf` names, and from no other ([shuffle.md](shuffle.md)).
+
+| Property | Default |
+|---|---|
+";
+
 const OWN: &str = "yarn.nodemanager.agent.";
 
 type Section = (&'static str, &'static str, fn(&Key) -> bool);
@@ -72,6 +81,13 @@ fn page() -> String {
         for row in rows {
             writeln!(page, "{row}").unwrap();
         }
+    }
+    write!(page, "{SSL_SERVER_HEAD}").unwrap();
+    let of_file = keys::SSL_SERVER.keys.iter().copied().flatten();
+    let mut rows: Vec<String> = of_file.map(row).collect();
+    rows.sort();
+    for row in rows {
+        writeln!(page, "{row}").unwrap();
     }
     page.push_str(
         "\n## Names with a part that the operator chooses\n\n| Name | Here |\n|---|---|\n",
