@@ -15,6 +15,7 @@ mod commands;
 mod configuration;
 mod contexts;
 mod disks;
+mod full_disks;
 pub(crate) mod limits;
 mod localization;
 mod logs;
