@@ -9,6 +9,7 @@ mod run;
 mod shell;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -263,17 +264,23 @@ fn hadoop_user(environment: &BTreeMap<String, String>) -> anyhow::Result<String>
     }
 }
 
+/// Prints a line to standard error. One that cannot be written, on a full disk or to a reader that is
+/// gone, is lost and changes no exit status.
+fn print_error(line: fmt::Arguments<'_>) {
+    let _lost = writeln!(std::io::stderr(), "{line}");
+}
+
 fn resource_manager(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
     start_logging(environment, LOG_OF_SERVICE);
     let loaded = conf.read(environment);
     if let Err(problems) = loaded.config {
-        eprintln!("{problems}");
+        print_error(format_args!("{problems}"));
         return ExitCode::from(EXIT_BAD_CONFIGURATION);
     }
     let config = match mini_rm::config::Config::read(&loaded.properties) {
         Ok(config) => config,
         Err(problems) => {
-            eprintln!("{problems}");
+            print_error(format_args!("{problems}"));
             return ExitCode::from(EXIT_BAD_CONFIGURATION);
         }
     };

@@ -9,6 +9,8 @@ use cgroup::Layout;
 use nix::unistd::pause;
 use service::{Manager, Message};
 
+use super::print_error;
+
 /// Name of the holder's cgroup beside those of containers: one that has given controllers to its
 /// children may hold no processes.
 const LEAF: &str = "holder";
@@ -18,12 +20,16 @@ pub(super) fn hold(environment: &BTreeMap<String, String>) -> ExitCode {
     // Before the notification: whoever waits for it gives controllers to the children.
     if let Err(error) = cgroup::move_below(&Layout::of_this_process(), LEAF) {
         let error = records::error_chain(&error);
-        eprintln!("nm-agent: containers cannot have control groups below this service's: {error}");
+        print_error(format_args!(
+            "nm-agent: containers cannot have control groups below this service's: {error}"
+        ));
     }
     match Manager::of_environment(environment) {
         Ok(manager) => manager.notify(Message::Ready),
         Err(error) => {
-            eprintln!("nm-agent: the service manager cannot be reached: {error}");
+            print_error(format_args!(
+                "nm-agent: the service manager cannot be reached: {error}"
+            ));
             return ExitCode::FAILURE;
         }
     }

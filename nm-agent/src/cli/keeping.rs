@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use node_manager::config::CONTAINERS_CGROUP;
 use service::Relay;
 
-use super::{ConfDir, KeepArguments};
+use super::{ConfDir, KeepArguments, print_error};
 
 /// Name of the processes in lists.
 const NAME: &str = "nm-agent";
@@ -36,7 +36,9 @@ pub(super) fn run_kept(
     match run_front(conf, folder, environment) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("nm-agent: starting the keeper of exit statuses: {error}");
+            print_error(format_args!(
+                "nm-agent: starting the keeper of exit statuses: {error}"
+            ));
             ExitCode::FAILURE
         }
     }
@@ -108,7 +110,9 @@ pub(super) fn keeper(
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("nm-agent: the keeper of exit statuses: {error}");
+            print_error(format_args!(
+                "nm-agent: the keeper of exit statuses: {error}"
+            ));
             ExitCode::FAILURE
         }
     }
@@ -130,6 +134,8 @@ fn leave_service(environment: &BTreeMap<String, String>) {
     };
     if let Err(error) = cgroup::move_beside(&Layout::of_this_process(), path, LEAF) {
         let error = records::error_chain(&error);
-        eprintln!("nm-agent: the keeper stays in the cgroup of the service: {error}");
+        print_error(format_args!(
+            "nm-agent: the keeper stays in the cgroup of the service: {error}"
+        ));
     }
 }

@@ -19,7 +19,7 @@ use time::UtcOffset;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{EXIT_BAD_CONFIGURATION, LOG_OF_SERVICE, RunArguments, keeping};
+use super::{EXIT_BAD_CONFIGURATION, LOG_OF_SERVICE, RunArguments, keeping, print_error};
 
 /// Runs the agent, below a keeper if containers are to outlive it.
 pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> ExitCode {
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
         (Some(keeper), _) => {
             keeping::show_name();
             if let Err(error) = keeper::die_with_parent(keeper) {
-                eprintln!("nm-agent: {error}");
+                print_error(format_args!("nm-agent: {error}"));
                 return ExitCode::FAILURE;
             }
         }
@@ -44,7 +44,9 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
     let manager = match manager {
         Ok(manager) => manager,
         Err(error) => {
-            eprintln!("nm-agent: the service manager cannot be reached: {error}");
+            print_error(format_args!(
+                "nm-agent: the service manager cannot be reached: {error}"
+            ));
             return ExitCode::FAILURE;
         }
     };
@@ -59,7 +61,7 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
     let config = match config {
         Ok(config) => config,
         Err(problems) => {
-            eprintln!("{problems}");
+            print_error(format_args!("{problems}"));
             return ExitCode::from(EXIT_BAD_CONFIGURATION);
         }
     };

@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use records::ContainerId;
@@ -281,4 +282,18 @@ fn a_log_that_takes_nothing_ends_no_part_of_the_agent() {
             .set("yarn.nodemanager.address", format!("127.0.0.1:{port}"));
     });
     cluster.assert_serves();
+}
+
+/// A service manager decides by the exit status whether it starts the agent again.
+#[test]
+fn a_message_that_cannot_be_written_changes_no_exit_status() {
+    let conf = tempfile::tempdir().unwrap();
+    fs::write(conf.path().join("yarn-site.xml"), "<configuration>").unwrap();
+    for command in ["run", "rm"] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut agent = Command::new(AGENT);
+        let agent = agent.arg(command).arg("--conf").arg(conf.path());
+        let status = agent.stderr(full).status().unwrap();
+        assert_eq!(status.code(), Some(2), "{command}");
+    }
 }
