@@ -17,6 +17,9 @@ pub enum Phase {
     Receiving,
     /// A request is being answered.
     Answering,
+    /// No further request has begun to arrive after one that its sender was entitled to. Not used
+    /// where nobody proves anything.
+    Kept,
 }
 
 /// Phase of one connection, and the time of its last progress.
@@ -46,6 +49,7 @@ impl Activity {
             Phase::Idle => 0,
             Phase::Receiving => 1,
             Phase::Answering => 2,
+            Phase::Kept => 3,
         };
         let millis = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
         // One value, which no other memory depends on.
@@ -81,6 +85,7 @@ fn phase_of(state: u64) -> Phase {
     match state & ((1 << PHASE_BITS) - 1) {
         0 => Phase::Idle,
         1 => Phase::Receiving,
-        _ => Phase::Answering,
+        2 => Phase::Answering,
+        _ => Phase::Kept,
     }
 }

@@ -106,7 +106,7 @@ fn refusal_of(error: &hyper::Error, phase: Phase) -> Option<Reason> {
     }
     let cause = error.source()?.downcast_ref::<io::Error>()?;
     (cause.kind() == io::ErrorKind::TimedOut).then_some(match phase {
-        Phase::Idle | Phase::Receiving => Reason::Late,
+        Phase::Idle | Phase::Receiving | Phase::Kept => Reason::Late,
         Phase::Answering => Reason::Stalled,
     })
 }

@@ -48,7 +48,7 @@ impl<T> PeerIo<T> {
 
     /// Checks the deadline of a head, which begins with its first byte.
     fn check_head(&mut self, cx: &mut Context<'_>, received: bool) -> io::Result<()> {
-        if received && self.activity.phase() == Phase::Idle {
+        if received && matches!(self.activity.phase(), Phase::Idle | Phase::Kept) {
             self.activity.enter(Phase::Receiving);
             self.head_deadline = None;
         }
@@ -77,7 +77,9 @@ impl<T> PeerIo<T> {
             match self.activity.phase() {
                 Phase::Receiving => {}
                 // The last bytes of an answer may still be on their way.
-                phase @ (Phase::Idle | Phase::Answering) => self.activity.enter(phase),
+                phase @ (Phase::Idle | Phase::Answering | Phase::Kept) => {
+                    self.activity.enter(phase)
+                }
             }
             return polled;
         }

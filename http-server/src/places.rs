@@ -11,10 +11,10 @@ use crate::activity::Activity;
 
 /// Peer as the limits count it. An IPv6 peer is its /64 network, which one host usually has whole;
 /// a peer of this machine that the kernel names is its user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerKey(Key);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Network(IpAddr),
     User(u32),
@@ -75,6 +75,11 @@ impl<Id: Copy + Eq + Hash> Places<Id> {
     #[must_use]
     pub fn count(&self) -> usize {
         self.open.len()
+    }
+
+    /// Returns the open connections, in no order.
+    pub fn open(&self) -> impl Iterator<Item = &Place> {
+        self.open.values()
     }
 
     /// Returns whether no further connection fits.

@@ -30,11 +30,10 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 
 /// Refuses a connection beyond the limit, before its request is read.
 pub(crate) async fn refuse(stream: TcpStream, shared: Arc<Shared>) {
-    let activity = Activity::new(Instant::now());
     let refusal = Refusal::new(Status::TooManyRequests, "");
     let opened = timeout(LINGER, Stream::open(stream, shared.tls.as_deref())).await;
     if let Ok(Ok(mut stream)) = opened {
-        let sent = send_refusal(&mut stream, &activity, &refusal, LINGER).await;
+        let sent = send_refusal(&mut stream, &refusal, LINGER).await;
         if sent.is_ok() {
             linger(&mut stream).await;
         }
@@ -125,7 +124,6 @@ impl Connection {
             let Some(request) = request else {
                 return Ok(());
             };
-            self.activity.enter(Phase::Answering);
             let kept = match request.and_then(|head| self.prepare(&head)) {
                 Ok(answer) => self.send(answer).await?,
                 Err(refusal) => {
@@ -134,7 +132,8 @@ impl Connection {
                         self.shared.refusals.count(reason);
                     }
                     let stall = self.shared.config.stall_timeout;
-                    send_refusal(&mut self.stream, &self.activity, &refusal, stall).await?;
+                    // One without the secret remains one that makes place.
+                    send_refusal(&mut self.stream, &refusal, stall).await?;
                     false
                 }
             };
@@ -142,7 +141,7 @@ impl Connection {
                 linger(&mut self.stream).await;
                 return Ok(());
             }
-            self.activity.enter(Phase::Idle);
+            self.activity.enter(Phase::Kept);
             patience = keep_alive_timeout;
         }
     }
@@ -209,6 +208,7 @@ impl Connection {
             ..
         } = &*self.shared;
         let fetch = Fetch::check(head, jobs, *port)?;
+        self.activity.enter(Phase::Answering);
         let segments = fetch.locate(indexes);
         let segments = segments.inspect_err(|_| counters.failed())?;
         let keep_alive = fetch.keep_alive || config.keep_alive;
@@ -275,13 +275,14 @@ async fn send_segment(
     sender.send_range(&file, start, length, policy).await
 }
 
+/// Sends a refusal, which changes nothing about the place of its connection.
 async fn send_refusal(
     stream: &mut Stream,
-    activity: &Activity,
     refusal: &Refusal,
     stall_timeout: Duration,
 ) -> io::Result<()> {
-    let mut sender = Sender::new(stream, activity, stall_timeout);
+    let apart = Activity::new(Instant::now());
+    let mut sender = Sender::new(stream, &apart, stall_timeout);
     sender.write(refusal.reply().as_bytes()).await?;
     sender.flush().await
 }

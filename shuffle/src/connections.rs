@@ -4,8 +4,13 @@
 //! A reducer that gets 429 comes again after a second and loses nothing, and one whose connection
 //! is closed counts a failure. So a newcomer beyond the bound is refused, unless a connection is
 //! open that no fetcher would miss.
+//!
+//! A connection is unproven until a request with a job's secret has come: a fetcher's for a round
+//! trip or two. Who keeps many of them, and replaces each before it is silent for long, is crowding
+//! others out: of such a peer the oldest makes place at once.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -18,10 +23,18 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Time after which an answer may be evicted whose reducer takes nothing.
 const STALLED: Duration = Duration::from_secs(30);
 
+/// Part of all connections that a peer has unproven when it crowds others out. Fetchers on one
+/// host that are all on their way to a busy node have fewer.
+const CROWD_PART: usize = 8;
+
+/// Least number of such connections, however few all are.
+const CROWD_MIN: usize = 8;
+
 /// Open connections by the id of their task.
 pub(crate) struct Connections<Id> {
     places: Places<Id>,
     peer_max: usize,
+    crowd: usize,
 }
 
 impl<Id: Copy + Eq + Hash> Connections<Id> {
@@ -31,6 +44,7 @@ impl<Id: Copy + Eq + Hash> Connections<Id> {
         Self {
             places: Places::new(total_max, peer_max),
             peer_max,
+            crowd: total_max.div_ceil(CROWD_PART).max(CROWD_MIN),
         }
     }
 
@@ -44,7 +58,7 @@ impl<Id: Copy + Eq + Hash> Connections<Id> {
         if self.len() > self.peer_max && self.places.has_share(peer) {
             return self.evict(|place| place.peer == peer);
         }
-        !self.places.is_full() || self.evict(|_| true)
+        !self.places.is_full() || self.evict(|_| true) || self.evict_of_crowd(peer)
     }
 
     pub(crate) fn insert(&mut self, id: Id, place: Place) {
@@ -60,13 +74,38 @@ impl<Id: Copy + Eq + Hash> Connections<Id> {
         self.places.evict(|place| {
             let (phase, since) = place.activity.phase_and_time();
             let limit = match phase {
-                Phase::Idle | Phase::Receiving => IDLE,
+                Phase::Idle | Phase::Receiving | Phase::Kept => IDLE,
                 Phase::Answering => STALLED,
             };
             let past = since.checked_sub(limit)?;
             eligible(place).then_some(Reverse(past))
         })
     }
+}
+
+impl<Id: Copy + Eq + Hash> Connections<Id> {
+    /// Closes the oldest unproven connection of the peer with most of them, if they are a crowd
+    /// and the newcomer is not of it.
+    fn evict_of_crowd(&mut self, newcomer: PeerKey) -> bool {
+        let mut counts = HashMap::new();
+        for place in self.places.open().filter(|place| is_unproven(place)) {
+            *counts.entry(place.peer).or_insert(0) += 1;
+        }
+        let largest = counts.into_iter().max_by_key(|(_, count)| *count);
+        let Some((peer, _)) = largest.filter(|(_, count)| *count >= self.crowd) else {
+            return false;
+        };
+        let rank = |place: &Place| {
+            let (_, since) = place.activity.phase_and_time();
+            (place.peer == peer && is_unproven(place)).then_some(Reverse(since))
+        };
+        peer != newcomer && self.places.evict(rank)
+    }
+}
+
+fn is_unproven(place: &Place) -> bool {
+    let (phase, _) = place.activity.phase_and_time();
+    matches!(phase, Phase::Idle | Phase::Receiving)
 }
 
 #[cfg(test)]
@@ -118,6 +157,12 @@ mod tests {
             admitted
         }
 
+        /// Ends a connection as its peer does.
+        fn end(&mut self, id: u32) {
+            self.evicted.remove(&id);
+            self.connections.remove(id);
+        }
+
         fn ids(&self) -> Vec<u32> {
             let open = self.evicted.iter().filter(|(_, it)| !it.is_cancelled());
             let ids: Vec<_> = open.map(|(id, _)| *id).collect();
@@ -141,6 +186,64 @@ mod tests {
         advance(STALLED - IDLE).await;
         assert!(table.open(8, 8, Phase::Answering));
         assert_eq!(table.ids(), [5, 6, 8]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_peers_that_replace_silent_connections_for_ever_keep_nobody_out() {
+        let mut table = Table::new(64);
+        let mut next = 0..;
+        let mut open = |table: &mut Table, from, phase| {
+            let id = next.next().unwrap();
+            table.open(id, from, phase).then_some(id)
+        };
+        let answered = open(&mut table, 3, Phase::Answering).unwrap();
+        let kept = open(&mut table, 3, Phase::Kept).unwrap();
+        for _ in 0..64 {
+            for crowd in [1, 2] {
+                open(&mut table, crowd, Phase::Idle);
+            }
+        }
+        for round in 0..200 {
+            advance(IDLE / 100).await;
+            let reducer = open(&mut table, 4, Phase::Idle);
+            let reducer = reducer.unwrap_or_else(|| panic!("refused in round {round}"));
+            // All others of both are replaced before its request comes.
+            let silent: Vec<_> = table.ids().into_iter().filter(|id| *id > kept).collect();
+            for id in silent.into_iter().filter(|id| *id != reducer) {
+                table.end(id);
+            }
+            for _ in 0..64 {
+                for crowd in [1, 2] {
+                    open(&mut table, crowd, Phase::Receiving);
+                }
+            }
+            assert!(table.ids().contains(&reducer), "evicted in round {round}");
+            table.end(reducer);
+            // Their next connection takes the place.
+            open(&mut table, 1, Phase::Idle);
+            open(&mut table, 2, Phase::Idle);
+        }
+        assert_eq!(table.ids()[..1], [answered]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_requests_on_their_way_are_no_crowd() {
+        let mut table = Table::new(64);
+        for id in 0..64 {
+            let phase = if id < 7 {
+                Phase::Idle
+            } else {
+                Phase::Answering
+            };
+            assert!(table.open(id, u8::try_from(id).unwrap() % 4, phase));
+        }
+        assert!(!table.open(64, 9, Phase::Idle));
+        // Nor are connections that have had an answer, however many.
+        let mut table = Table::new(64);
+        for id in 0..64 {
+            assert!(table.open(id, u8::try_from(id % 2).unwrap(), Phase::Kept));
+        }
+        assert!(!table.open(64, 9, Phase::Idle));
     }
 
     #[tokio::test(start_paused = true)]

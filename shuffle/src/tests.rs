@@ -3,11 +3,12 @@
 mod tls;
 
 use std::io::{Read, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use refusals::Reason;
+use socket2::{Domain, Socket, Type};
 
 use crate::testing::{Job, attempt, hash, request, target};
 use crate::{Counts, RunningShuffle, ShuffleConfig, ShuffleServer};
@@ -27,6 +28,18 @@ fn serve(job: &Job, change: impl FnOnce(&mut ShuffleConfig)) -> RunningShuffle {
 
 fn connect(server: &RunningShuffle) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Opens a connection from one of this machine's addresses.
+fn connect_from(address: Ipv4Addr, server: &RunningShuffle) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let from = SocketAddr::from((address, 0));
+    socket.bind(&from.into()).unwrap();
+    let to = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
+    socket.connect(&to.into()).unwrap();
+    let stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
@@ -260,6 +273,30 @@ fn a_reducer_beyond_the_limit_gets_429_before_it_asks_and_a_place_later() {
     let mut second = connect(&server);
     second.write_all(kept.as_bytes()).unwrap();
     assert!(read_reply(&mut second).0.starts_with("HTTP/1.1 200 OK"));
+}
+
+#[test]
+fn requests_without_the_secret_from_two_addresses_keep_no_reducer_out() {
+    let job = Job::new();
+    job.write("l0", "m", &[b"aaaa"]);
+    let server = serve(&job, |config| config.connections_max = 16);
+    let fetch = request(server.port(), &target("0", "m"));
+    let wrong = fetch.replace("UrlHash: ", "UrlHash: A");
+    let crowd: Vec<_> = (0..16)
+        .map(|number| {
+            let mut stream = connect_from([127, 0, 0, 2 + number % 2].into(), &server);
+            stream.write_all(wrong.as_bytes()).unwrap();
+            let (head, _) = read_reply(&mut stream);
+            assert!(head.starts_with("HTTP/1.1 401 "), "{head}");
+            // Stays open: the server waits for its end.
+            stream
+        })
+        .collect();
+    let reply = ask(&server, fetch.as_bytes());
+    assert!(reply.ends_with(b"aaaa"), "{}", text(&reply));
+    let refused = [Reason::Unauthorized, Reason::NoPlace].map(|it| server.refusals().of(it));
+    assert_eq!(refused, [16, 0]);
+    drop(crowd);
 }
 
 #[test]
