@@ -10,14 +10,14 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use cgroup::{
     Bound, Cgroup, Child, Command, Controller, Delegation, Layout, Limits, Parent, Root,
     RootConfig, Weight, spawn,
 };
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 /// Controllers that the agent wants unless devices are shared by weight.
 const WANTED: [Controller; 5] = [
@@ -153,13 +153,8 @@ fn run(arguments: &[&std::ffi::CStr], group: Option<&Cgroup>) -> Child {
     spawn(&command, group).unwrap()
 }
 
-#[expect(unsafe_code, reason = "waiting by handle")]
 fn reap(child: &Child) {
-    let id = libc::id_t::try_from(child.handle.as_raw_fd()).unwrap();
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: info is writable and large enough.
-    let result = unsafe { libc::waitid(libc::P_PIDFD, id, info.as_mut_ptr(), libc::WEXITED) };
-    assert_eq!(result, 0);
+    waitid(WaitId::PidFd(child.handle.as_fd()), WaitIdOptions::EXITED).unwrap();
 }
 
 fn times(mut step: impl FnMut(usize)) -> Vec<Duration> {

@@ -7,6 +7,10 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
 /// Size of the child's stack, in bytes. The child calls a handful of C functions; glibc's own spawn
 /// gives 32 KiB.
 const STACK_BYTES: usize = 64 * 1024;
@@ -75,14 +79,17 @@ pub(crate) unsafe fn clone(request: &Request<'_>) -> io::Result<(i32, OwnedFd)> 
         }
     };
     STACK.set(Some(stack));
+    if pid.is_err() {
+        // The kernel may have written a number before it failed, and closed the descriptor.
+        request.handle.store(-1, Ordering::Relaxed);
+    }
     let pid = pid?;
     let handle = request.handle.load(Ordering::Relaxed);
     if handle < 0 {
-        // SAFETY: the child of this call, which nobody has waited for.
-        unsafe {
-            libc::kill(pid, libc::SIGKILL);
-            libc::waitpid(pid, ptr::null_mut(), 0);
-        }
+        // The child of this call, which nobody has waited for.
+        let child = Pid::from_raw(pid);
+        let _killed = kill(child, Signal::SIGKILL);
+        let _reaped = waitpid(child, None);
         let why = "the kernel gives no handle of a new process (Linux 5.2 does)";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
@@ -96,7 +103,8 @@ const FLAGS: c_int = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
 /// As for [`clone`].
 #[expect(unsafe_code, reason = "glibc's wrapper of clone")]
 unsafe fn clone_plain(request: &Request<'_>, stack: &Stack, handle: *mut c_int) -> io::Result<i32> {
-    // SAFETY: the wrapper starts `entry` on the stack's top; the handle's address is valid.
+    // SAFETY: the wrapper starts `entry` on the stack's top, which is aligned to a page; the handle's
+    // address, which the kernel takes in the place of the parent's, is valid.
     let pid = unsafe {
         libc::clone(
             request.entry,

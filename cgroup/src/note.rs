@@ -1,9 +1,9 @@
 //! A child's note that it exists, written by itself: however this process ends, whoever reads the
 //! file knows which children were made and for what.
 
-use std::ffi::c_int;
-use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use nix::time::{ClockId, clock_gettime};
 
 /// Length of a [`Note`].
 pub const NOTE_BYTES: usize = 16;
@@ -23,20 +23,18 @@ pub struct Note<'a> {
 
 /// Writes the note of the calling process; whether all of it was written. Allocates nothing, takes
 /// no lock and cannot panic.
-#[expect(unsafe_code, reason = "direct system calls")]
-pub(crate) fn write(file: c_int, offset: libc::off_t, pid: u32) -> bool {
-    let mut now = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the time is writable, and zeroes are a valid one.
-    let now = unsafe {
-        libc::clock_gettime(libc::CLOCK_BOOTTIME, now.as_mut_ptr());
-        now.assume_init()
+#[expect(unsafe_code, reason = "a direct system call")]
+pub(crate) fn write(file: BorrowedFd<'_>, offset: libc::off_t, pid: u32) -> bool {
+    let Ok(now) = clock_gettime(ClockId::CLOCK_BOOTTIME) else {
+        return false;
     };
-    let seconds = now.tv_sec.unsigned_abs().wrapping_mul(1_000_000_000);
+    let seconds = now.tv_sec().unsigned_abs().wrapping_mul(1_000_000_000);
     let note = [
         u64::from(pid),
-        seconds.wrapping_add(now.tv_nsec.unsigned_abs()),
+        seconds.wrapping_add(now.tv_nsec().unsigned_abs()),
     ];
-    // SAFETY: the array is as long.
+    let file = file.as_raw_fd();
+    // SAFETY: the array has that many bytes, and the descriptor is open.
     let written = unsafe { libc::pwrite(file, note.as_ptr().cast(), NOTE_BYTES, offset) };
     usize::try_from(written) == Ok(NOTE_BYTES)
 }

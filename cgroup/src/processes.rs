@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::error::CgroupError;
 use crate::freezer::PAUSE;
 use crate::group::Cgroup;
@@ -73,6 +75,10 @@ impl Cgroup {
 
     /// Signals the listed processes that are still in the cgroup; returns how many.
     fn signal_listed(&self, pids: &[i32], signal: i32) -> Result<usize, CgroupError> {
+        // Any other number is no signal's name, and is delivered to none.
+        let Some(signal) = Signal::from_named_raw(signal) else {
+            return Ok(0);
+        };
         let mut signalled = 0;
         for chunk in pids.chunks(CHUNK) {
             let mut handles = Vec::with_capacity(chunk.len());

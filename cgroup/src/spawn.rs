@@ -16,12 +16,15 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicI32;
 
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, fchdir, setsid, write};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use thiserror::Error;
@@ -174,10 +177,10 @@ impl Entry {
         Ok(entry)
     }
 
-    /// Returns the descriptors that the child writes `0`, meaning itself, to.
-    fn joins(&self) -> Vec<c_int> {
+    /// Returns the files that the child writes `0`, meaning itself, to.
+    fn joins(&self) -> Vec<BorrowedFd<'_>> {
         let files = self.unified_procs.iter().chain(&self.tasks);
-        files.map(AsRawFd::as_raw_fd).collect()
+        files.map(AsFd::as_fd).collect()
     }
 }
 
@@ -189,13 +192,12 @@ struct Plan<'a> {
     environment: *const *const c_char,
     /// Entry of the environment that the child completes; written to like `failure`.
     pid_entry: Option<&'a PidEntry>,
-    directory: c_int,
-    stdio: [c_int; 3],
-    open_files: Option<libc::rlimit>,
-    note: Option<(c_int, libc::off_t)>,
+    directory: BorrowedFd<'a>,
+    stdio: [BorrowedFd<'a>; 3],
+    open_files: Option<(u64, u64)>,
+    note: Option<(BorrowedFd<'a>, libc::off_t)>,
     before_exec: Option<BeforeExec<'a>>,
-    joins: *const c_int,
-    joins_length: usize,
+    joins: &'a [BorrowedFd<'a>],
     /// Step that failed in the child, and the error number. Written by the child while the parent's
     /// thread waits in the kernel: never by both at a time.
     failure: Cell<Option<(Step, c_int)>>,
@@ -235,15 +237,12 @@ pub fn spawn(command: &Command<'_>, group: Option<&Cgroup>) -> Result<Child, Spa
             arguments: arguments.as_ptr(),
             environment: environment.as_ptr(),
             pid_entry: pid_entry.as_ref(),
-            directory: directory.as_raw_fd(),
-            stdio: stdio.each_ref().map(AsRawFd::as_raw_fd),
-            open_files: command
-                .open_files
-                .map(|(rlim_cur, rlim_max)| libc::rlimit { rlim_cur, rlim_max }),
-            note: note_file.as_ref().map(|file| (file.as_raw_fd(), note_at)),
+            directory: directory.as_fd(),
+            stdio: stdio.each_ref().map(AsFd::as_fd),
+            open_files: command.open_files,
+            note: note_file.as_ref().map(|file| (file.as_fd(), note_at)),
             before_exec: command.before_exec,
-            joins: joins.as_ptr(),
-            joins_length: joins.len(),
+            joins: &joins,
             failure: Cell::new(None),
         };
         match start(&plan, entry.unified.as_ref().map(AsFd::as_fd)) {
@@ -290,11 +289,11 @@ impl<'a> AboveStdio<'a> {
     }
 }
 
-impl AsRawFd for AboveStdio<'_> {
-    fn as_raw_fd(&self) -> c_int {
+impl AsFd for AboveStdio<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Itself(file) => file.as_raw_fd(),
-            Self::Duplicate(copy) => copy.as_raw_fd(),
+            Self::Itself(file) => *file,
+            Self::Duplicate(copy) => copy.as_fd(),
         }
     }
 }
@@ -319,7 +318,8 @@ fn start(plan: &Plan<'_>, unified: Option<BorrowedFd<'_>>) -> Result<Child, Spaw
     // SAFETY: `run_child` reads the plan and sets its failure, and the plan outlives that: this
     // call returns when the child has executed or exited. The child makes only calls that are
     // allowed between fork and exec, and never returns to a caller. Signals are blocked, so that no
-    // handler of this process runs in the child on shared memory.
+    // handler of this process runs in the child on shared memory; the two that glibc never blocks
+    // are its own, and their handlers do nothing for a signal of another process.
     let cloned = unsafe { clone::clone(&request) };
     drop((starting, blocked));
     let (pid, handle) = cloned.map_err(SpawnError::Clone)?;
@@ -341,28 +341,19 @@ fn reap(handle: &OwnedFd) {
 }
 
 /// A guard that blocks all signals of the calling thread until dropped. Holds the previous mask.
-struct BlockedSignals(libc::sigset_t);
+struct BlockedSignals(SigSet);
 
 impl BlockedSignals {
-    #[expect(unsafe_code, reason = "signal sets are filled in by C functions")]
     fn block() -> io::Result<Self> {
-        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: sigfillset makes the first set valid, pthread_sigmask the second if it succeeds.
-        unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            match libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) {
-                0 => Ok(Self(before.assume_init())),
-                errno => Err(io::Error::from_raw_os_error(errno)),
-            }
-        }
+        let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+        Ok(Self(before))
     }
 }
 
 impl Drop for BlockedSignals {
-    #[expect(unsafe_code, reason = "a signal set goes back to the kernel")]
     fn drop(&mut self) {
-        // SAFETY: the set is the one that the kernel gave.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+        // Fails only for an operation that the kernel does not know.
+        let _restored = self.0.thread_set_mask();
     }
 }
 
@@ -373,7 +364,8 @@ extern "C" fn run_child(argument: *mut c_void) -> c_int {
     // SAFETY: `start` passes a plan that lives until the child has executed or exited.
     let plan = unsafe { &*argument.cast::<Plan<'_>>().cast_const() };
     let step = become_program(plan);
-    plan.failure.set(Some((step, last_errno())));
+    // The thread's number, which the waiting parent does not use.
+    plan.failure.set(Some((step, Errno::last_raw())));
     #[expect(unsafe_code, reason = "a child may not run its parent's exit handlers")]
     // SAFETY: ends this process only, without touching memory.
     unsafe {
@@ -381,16 +373,8 @@ extern "C" fn run_child(argument: *mut c_void) -> c_int {
     }
 }
 
-fn last_errno() -> c_int {
-    #[expect(unsafe_code, reason = "the thread's error number")]
-    // SAFETY: the address is that of the thread-local number, which the waiting parent does not
-    // use.
-    unsafe {
-        *libc::__errno_location()
-    }
-}
-
-/// Executes the program. Returns only on failure: the step that failed.
+/// Executes the program. Returns only on failure: the step that failed, with the thread's error
+/// number. Calls nothing but system calls, some by safe bindings that allocate nothing.
 #[expect(unsafe_code, reason = "only direct system calls are allowed here")]
 fn become_program(plan: &Plan<'_>) -> Step {
     // A system call in this process: no C library caches the pid any more (glibc since 2.25).
@@ -404,52 +388,42 @@ fn become_program(plan: &Plan<'_>) -> Step {
     if let Some(entry) = plan.pid_entry {
         entry.fill(pid);
     }
-    // SAFETY: these take integers only.
-    if unsafe { libc::setsid() < 0 || libc::fchdir(plan.directory) < 0 } {
+    if setsid().is_err() || fchdir(plan.directory).is_err() {
         return Step::Prepare;
     }
-    if let Some(limit) = &plan.open_files {
-        // SAFETY: the kernel reads a structure that the plan keeps alive. The limits are the
-        // child's own, not shared with the parent.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, ptr::from_ref(limit)) } != 0 {
-            return Step::Prepare;
-        }
+    // The limits are the child's own, not shared with the parent.
+    if let Some((soft, hard)) = plan.open_files
+        && setrlimit(Resource::RLIMIT_NOFILE, soft, hard).is_err()
+    {
+        return Step::Prepare;
     }
     // As late as possible: from here on the child has only the CPU time of its cgroup, which may be
     // next to none. Before the standard descriptors are replaced, since these files may have those
     // numbers.
-    for index in 0..plan.joins_length {
-        // SAFETY: the index is within the array, which the plan keeps alive, and the data is one
-        // byte long.
-        let written = unsafe { libc::write(*plan.joins.add(index), c"0".as_ptr().cast(), 1) };
-        if written != 1 {
+    for file in plan.joins {
+        if write(file, b"0") != Ok(1) {
             return Step::Join;
         }
     }
-    // SAFETY: these take integers only.
+    let [input, output, error] = plan.stdio;
+    if dup2_stdin(input).is_err() || dup2_stdout(output).is_err() || dup2_stderr(error).is_err() {
+        return Step::Prepare;
+    }
+    // SAFETY: these take integers only. The table of descriptors is the child's own, and the child
+    // uses none of those that it closes any more.
     unsafe {
-        let [input, output, error] = plan.stdio;
-        if libc::dup2(input, 0) < 0 || libc::dup2(output, 1) < 0 || libc::dup2(error, 2) < 0 {
-            return Step::Prepare;
-        }
         if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) != 0 {
             for descriptor in 3..CLOSE_MAX {
                 libc::close(descriptor);
             }
         }
     }
-    let mut none = MaybeUninit::uninit();
-    // SAFETY: sigemptyset makes the set valid.
-    unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
-    }
+    // Fails only for an operation that the kernel does not know.
+    let _unblocked = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
     if let Some(BeforeExec(function)) = plan.before_exec
         && let Err(errno) = function()
     {
-        // SAFETY: the address is that of the thread-local number, which the waiting parent does not
-        // use.
-        unsafe { *libc::__errno_location() = errno };
+        Errno::set_raw(errno);
         return Step::BeforeExec;
     }
     // SAFETY: strings and arrays of the plan are alive and ended as execve wants them.
