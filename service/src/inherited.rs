@@ -14,7 +14,7 @@ pub(crate) const FIRST: RawFd = 3;
 /// descriptor as well, unless it is made to end with this program.
 ///
 /// # Errors
-/// The number is that of a standard stream, or nothing is open there.
+/// The number is that of a standard stream, nothing is open there, or this process has opened it.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number < FIRST {
         let text = format!("descriptor {number} is a standard stream");
@@ -24,16 +24,20 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
         unsafe_code,
         reason = "an inherited descriptor is known by its number only"
     )]
-    // SAFETY: the caller says that the descriptor was inherited, so no part of this process owns
-    // it. Should nothing be open there, the next call fails, and the value is forgotten.
+    // SAFETY: a descriptor that was inherited is owned by no part of this process. Should this one
+    // not be open, or have been opened here, the value is forgotten.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
-    match rustix::io::fcntl_getfd(&descriptor) {
-        Ok(_) => Ok(descriptor),
-        Err(error) => {
-            std::mem::forget(descriptor);
-            Err(error.into())
+    let refused = match rustix::io::fcntl_getfd(&descriptor) {
+        // What passes an exec has no such flag, and what a program in Rust opens has.
+        Ok(flags) if flags.contains(FdFlags::CLOEXEC) => {
+            let text = format!("descriptor {number} was not inherited");
+            io::Error::new(io::ErrorKind::InvalidInput, text)
         }
-    }
+        Ok(_) => return Ok(descriptor),
+        Err(error) => error.into(),
+    };
+    std::mem::forget(descriptor);
+    Err(refused)
 }
 
 /// Keeps programs that this process starts from inheriting a descriptor.
@@ -48,6 +52,8 @@ pub(crate) fn keep_on_exec(descriptor: &OwnedFd) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd as _;
+
     use super::*;
 
     #[test]
@@ -58,5 +64,16 @@ mod tests {
             Some(rustix::io::Errno::BADF.raw_os_error())
         );
         let _standard_output = inherited(1).unwrap_err();
+    }
+
+    #[test]
+    fn a_descriptor_of_this_process_is_not_taken_from_its_owner() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let refused = inherited(file.as_raw_fd()).unwrap_err();
+        assert!(
+            refused.to_string().contains("was not inherited"),
+            "{refused}"
+        );
+        assert!(file.metadata().is_ok(), "it is still open");
     }
 }
