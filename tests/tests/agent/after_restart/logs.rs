@@ -2,6 +2,7 @@
 //! deleted.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use records::{ApplicationId, ContainerId};
@@ -64,15 +65,14 @@ impl Lab {
             });
     }
 
-    /// Expects that the application's only remote file has each of these lines once, and waits
-    /// until nothing is left of its logs here.
+    /// Expects that the application has so many remote files, which together have each of these
+    /// lines once, and waits until nothing is left of its logs here.
     #[track_caller]
-    fn assert_uploaded(&self, lines: &[&str]) {
+    fn assert_uploaded(&self, files_count: RangeInclusive<usize>, lines: &[&str]) {
         let found = files(&self.root());
-        let [only] = found.as_slice() else {
-            panic!("{found:?}");
-        };
-        let bytes = fs::read(only).unwrap();
+        assert!(files_count.contains(&found.len()), "{found:?}");
+        let contents = found.iter().map(|file| fs::read(file).unwrap());
+        let bytes = contents.collect::<Vec<_>>().concat();
         let text = String::from_utf8_lossy(&bytes);
         for line in lines {
             let line = format!("{line}\n");
@@ -138,7 +138,7 @@ fn logs_of_containers_before_a_kill_over_it_and_after_it_are_in_one_upload() {
     succeeded(&lab, over);
     lab.order_end();
     lab.wait_report(LogSucceeded);
-    lab.assert_uploaded(&["before", "meanwhile", "over", "after"]);
+    lab.assert_uploaded(1..=1, &["before", "meanwhile", "over", "after"]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn logs_whose_upload_failed_before_a_kill_are_uploaded_by_the_next_agent() {
     let root = lab.root();
     restart(&mut lab.cluster, |_| fs::remove_file(&root).unwrap());
     lab.wait_report(LogSucceeded);
-    lab.assert_uploaded(&["kept"]);
+    lab.assert_uploaded(1..=1, &["kept"]);
 }
 
 #[test]
@@ -192,5 +192,37 @@ fn logs_of_an_application_that_was_ending_at_the_kill_are_uploaded() {
     restart(&mut lab.cluster, |_| {});
     gate.open();
     lab.wait_report(LogSucceeded);
-    lab.assert_uploaded(&["ending"]);
+    lab.assert_uploaded(1..=1, &["ending"]);
+}
+
+#[test]
+fn rolled_logs_that_were_uploaded_before_a_kill_do_not_come_twice() {
+    let mut lab = Lab::start(|site| {
+        let aggregation = "yarn.nodemanager.log-aggregation";
+        site.set(format!("{aggregation}.roll-monitoring-interval-seconds"), 1)
+            .set(format!("{aggregation}.debug-enabled"), true);
+    });
+    let gate = lab.cluster.gate("gate");
+    let allocation = lab.cluster.am.allocate().rolled_logs("^rolled");
+    let id = lab.cluster.am.start(
+        &allocation,
+        &format!(
+            "{}; {}",
+            Lab::log("rolled-before"),
+            gate.then(&Lab::log("rolled-after"))
+        ),
+    );
+    let folder = lab.cluster.node.log_dir();
+    let folder = folder.join(lab.application().to_string());
+    let rolled = folder.join(id.to_string()).join("rolled-before");
+    wait::until("the upload", DEADLINE, || {
+        let is_uploaded = !files(&lab.root()).is_empty() && !rolled.exists();
+        wait::check(is_uploaded, rolled.display().to_string())
+    });
+    restart(&mut lab.cluster, |_| gate.open());
+    succeeded(&lab, id);
+    lab.order_end();
+    lab.wait_report(LogSucceeded);
+    // The last file also comes while the application runs, or at its end with the others.
+    lab.assert_uploaded(2..=3, &["rolled-before", "rolled-after"]);
 }
