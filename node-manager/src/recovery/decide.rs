@@ -149,16 +149,31 @@ fn rank(recovered: &Recovered) -> u8 {
     }
 }
 
-/// Returns what orders the containers of one group: whether the start is missing in the records,
-/// and the place or the time of the start. A start that no record names is later than all that
-/// records name, since records are written in their order.
-fn order_of_start(recovered: &Recovered) -> (bool, u64) {
+/// Records that tell when a container started, in the order of these starts: records are written in
+/// their order, so what none names is later than all that one names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Known {
+    Start,
+    /// Containers that waited start in the order of their queue. Their processes may have begun in
+    /// another, or in the same clock tick.
+    PlaceInQueue,
+    /// Nothing but the process. The kernel numbers those of one clock tick in their order, unless
+    /// its numbers begin anew between them.
+    Acceptance,
+}
+
+/// Returns what orders the containers of one group: what is known, the place or the time of the
+/// start, and the number of a process that only its time tells from others.
+fn order_of_start(recovered: &Recovered) -> (Known, u64, i32) {
     let record = &recovered.record;
     match (recovered.stage, record.stage(), recovered.process) {
-        (RecoveredStage::Running, Stage::Accepted | Stage::Waiting, Some(process)) => {
-            (true, process.start_time)
+        (RecoveredStage::Running, Stage::Waiting, Some(_)) => {
+            (Known::PlaceInQueue, record.place, 0)
         }
-        _ => (false, record.place),
+        (RecoveredStage::Running, Stage::Accepted, Some(process)) => {
+            (Known::Acceptance, process.start_time, process.pid)
+        }
+        _ => (Known::Start, record.place, 0),
     }
 }
 

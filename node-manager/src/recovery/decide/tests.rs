@@ -145,19 +145,34 @@ fn a_process_that_was_not_recorded_yet_is_found_by_its_note() {
 fn a_start_that_no_record_names_is_later_than_all_others() {
     let records = [
         stored(1, Stage::Accepted, 0, 0),
-        stored(2, Stage::Waiting, 3, 0),
+        stored(2, Stage::Accepted, 0, 0),
         stored(3, Stage::Running, 9, 30),
+        stored(4, Stage::Waiting, 4, 0),
+        stored(5, Stage::Waiting, 3, 0),
+        stored(6, Stage::Accepted, 0, 0),
     ];
     let late = |number, pid, start_time| {
         let process = ProcessIdentity { pid, start_time };
         FoundStart::of(&ids::container(number).to_string(), process)
     };
-    let decided = decide(records.into(), &[late(1, 10, 8), late(2, 20, 7)], &[]);
+    // Those that waited started in their queue's order, whenever their processes began.
+    let starts = [
+        late(1, 10, 8),
+        late(2, 20, 7),
+        late(4, 40, 6),
+        late(5, 50, 6),
+        // In the clock tick of container 2, before it.
+        late(6, 19, 7),
+    ];
+    let decided = decide(records.into(), &starts, &[]);
     use RecoveredStage::Running;
     assert_eq!(
         outline(&decided),
         [
             (3, Running, Some(30)),
+            (5, Running, Some(50)),
+            (4, Running, Some(40)),
+            (6, Running, Some(19)),
             (2, Running, Some(20)),
             (1, Running, Some(10)),
         ]
