@@ -8,10 +8,11 @@ use wire::proto::hadoop_yarn::ResourceRequestProto;
 
 use crate::store::{AsksRecord, BlacklistRecord, LimitsRecord, NextIdRecord, Part, Record as _};
 
-/// Number of container ids that a record reserves ahead: those of four calls of the maximum size.
-/// The record is renewed when half of them are used, so that the ids of a call are covered at the
-/// latest by the record of the call before it.
-const IDS_AHEAD: i64 = 4 * ALLOCATIONS_PER_CALL_MAX as i64;
+/// Number of container ids that a record reserves ahead. The record is renewed when half of them
+/// are used. No call waits for the record, whose disk may be full for long: the other half is more
+/// than an AM gets meanwhile. Each restart of the agent leaves out as many of 2^40 ids.
+const IDS_AHEAD: i64 = 1 << 24;
+const _: () = assert!(IDS_AHEAD >= 4 * ALLOCATIONS_PER_CALL_MAX as i64);
 
 /// Lower bound of the container ids in use, as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,8 +137,23 @@ mod tests {
     #[test]
     fn ids_are_written_before_they_are_used_and_seldom() {
         let most = i64::from(ALLOCATIONS_PER_CALL_MAX);
-        assert_eq!(writes(1, 10 * most), 5);
-        assert_eq!(writes(10, most), 5);
-        assert_eq!(writes(most, 100), 50);
+        let half = IDS_AHEAD / 2;
+        for per_call in [10, most] {
+            let calls_per_write = (half + per_call - 1) / per_call;
+            assert_eq!(writes(per_call, 5 * calls_per_write), 5);
+        }
+    }
+
+    #[test]
+    fn ids_that_are_used_while_no_record_can_be_written_are_reserved_before() {
+        let mut floor = IdFloor::default();
+        let start = 1 << 40;
+        let stored = written(&floor.new_range(start));
+        let lowest = start - IDS_AHEAD / 2 + 1;
+        assert!(floor.note_used(lowest).is_none());
+        // From here on records are lost. An hour at two thousand containers a second:
+        let lowest = lowest - 3_600 * 2_000;
+        assert!(floor.note_used(lowest).is_some());
+        assert!(stored < lowest);
     }
 }
