@@ -103,8 +103,8 @@ const FLAGS: c_int = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
 /// As for [`clone`].
 #[expect(unsafe_code, reason = "glibc's wrapper of clone")]
 unsafe fn clone_plain(request: &Request<'_>, stack: &Stack, handle: *mut c_int) -> io::Result<i32> {
-    // SAFETY: the wrapper starts `entry` on the stack's top, which is aligned to a page; the handle's
-    // address, which the kernel takes in the place of the parent's, is valid.
+    // SAFETY: the wrapper starts `entry` on the stack's top, which is aligned to a page; the
+    // handle's address, which the kernel takes in the place of the parent's, is valid.
     let pid = unsafe {
         libc::clone(
             request.entry,

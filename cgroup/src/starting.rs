@@ -67,10 +67,10 @@ pub fn continue_late_children(limit: Duration) -> usize {
             return false;
         }
         #[expect(unsafe_code, reason = "the kernel writes the descriptor as a number")]
-        // SAFETY: the thread that made the child removes the entry before it closes the pidfd. Where
-        // the kernel closes one, having failed after it wrote the number, the number may be that of
-        // a later descriptor for a moment: nothing is read or closed by it, and the signal at worst
-        // continues another process.
+        // SAFETY: the thread that made the child removes the entry before it closes the pidfd.
+        // Where the kernel closes one, having failed after it wrote the number, the number may be
+        // that of a later descriptor for a moment: nothing is read or closed by it, and the signal
+        // at worst continues another process.
         let handle = unsafe { BorrowedFd::borrow_raw(handle) };
         pidfd_send_signal(handle, Signal::CONT).is_ok()
     });

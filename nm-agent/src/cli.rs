@@ -264,8 +264,8 @@ fn hadoop_user(environment: &BTreeMap<String, String>) -> anyhow::Result<String>
     }
 }
 
-/// Prints a line to standard error. One that cannot be written, on a full disk or to a reader that is
-/// gone, is lost and changes no exit status.
+/// Prints a line to standard error. One that cannot be written, on a full disk or to a reader that
+/// is gone, is lost and changes no exit status.
 fn print_error(line: fmt::Arguments<'_>) {
     let _lost = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,5 +1,5 @@
-//! What the agent itself writes, on disks that are full or read-only: its state, launches, uploads of
-//! logs, its own log. Containers' files are the subject of `disks`.
+//! What the agent itself writes, on disks that are full or read-only: its state, launches, its own
+//! log. Containers' files are the subject of `disks`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
