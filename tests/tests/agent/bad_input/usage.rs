@@ -18,6 +18,9 @@ const ALLOCATOR_KB: u64 = 8 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Usage {
     rss_kb: u64,
+    /// Part of that which files are behind, such as the program: the kernel takes it back when it
+    /// wants to.
+    file_kb: u64,
     descriptors: usize,
     /// Descriptors that are sockets.
     sockets: usize,
@@ -42,6 +45,7 @@ impl Usage {
         let is_socket = |target: &&PathBuf| target.as_os_str().as_bytes().starts_with(b"socket:");
         Self {
             rss_kb: number("VmRSS:"),
+            file_kb: number("RssFile:"),
             descriptors: targets.len(),
             sockets: targets.iter().filter(is_socket).count(),
             threads: number("Threads:"),
@@ -52,6 +56,7 @@ impl Usage {
     pub(super) fn max(self, other: Self) -> Self {
         Self {
             rss_kb: self.rss_kb.max(other.rss_kb),
+            file_kb: self.file_kb.max(other.file_kb),
             descriptors: self.descriptors.max(other.descriptors),
             sockets: self.sockets.max(other.sockets),
             threads: self.threads.max(other.threads),
@@ -81,8 +86,9 @@ impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.1} MiB resident, {} descriptors, {} of them sockets, {} threads",
+            "{:.1} MiB resident, {:.1} of it of files, {} descriptors, {} of them sockets, {} threads",
             self.rss_kb as f64 / 1024.0,
+            self.file_kb as f64 / 1024.0,
             self.descriptors,
             self.sockets,
             self.threads
