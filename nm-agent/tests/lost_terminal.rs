@@ -22,9 +22,19 @@ const SITE: &str = "<configuration>\
     <property><name>yarn.resourcemanager.webapp.address</name><value>127.0.0.1:0</value></property>\
     </configuration>";
 
+/// A process that does not outlive its test, however that ends: it would hold the test's output.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
 /// A running ResourceManager.
 struct Rm {
-    process: Child,
+    process: Ended,
     log: Option<BufReader<ChildStderr>>,
     _conf: tempfile::TempDir,
 }
@@ -36,17 +46,20 @@ impl Rm {
         let conf = tempfile::tempdir().unwrap();
         std::fs::write(conf.path().join("yarn-site.xml"), SITE).unwrap();
         std::fs::write(conf.path().join("core-site.xml"), "<configuration/>").unwrap();
-        let mut process = Command::new("env")
+        let process = Command::new("env")
             .args([hang_up, env!("CARGO_BIN_EXE_nm-agent"), "rm", "--conf"])
             .arg(conf.path())
             .env_remove("NM_AGENT_LOG")
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut log = BufReader::new(process.stderr.take().unwrap());
-        let mut first = String::new();
-        log.read_line(&mut first).unwrap();
-        assert!(first.contains("serving"), "{first}");
+        let mut process = Ended(process);
+        let mut log = BufReader::new(process.0.stderr.take().unwrap());
+        let mut begin = String::new();
+        while !begin.contains("serving") {
+            let count = log.read_line(&mut begin).unwrap();
+            assert!(count > 0, "it ended: {begin}");
+        }
         Self {
             process,
             log: Some(log),
@@ -54,16 +67,20 @@ impl Rm {
         }
     }
 
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.0.id().try_into().unwrap())
+    }
+
     fn signal(&self, signal: Signal) {
-        kill(pid(&self.process), signal).unwrap();
+        kill(self.pid(), signal).unwrap();
     }
 
     /// Waits for its end; the status and the rest of the log.
     fn end(self) -> (ExitStatus, String) {
+        let pid = self.pid();
         let mut process = self.process;
-        let pid = pid(&process);
         let (ended, end) = mpsc::channel();
-        let waiting = std::thread::spawn(move || ended.send(process.wait().unwrap()));
+        let waiting = std::thread::spawn(move || ended.send(process.0.wait().unwrap()));
         let status = end.recv_timeout(DEADLINE);
         if status.is_err() {
             kill(pid, Signal::SIGKILL).unwrap();
@@ -75,10 +92,6 @@ impl Rm {
         }
         (status.expect("it stops"), rest)
     }
-}
-
-fn pid(process: &Child) -> Pid {
-    Pid::from_raw(process.id().try_into().unwrap())
 }
 
 #[test]
