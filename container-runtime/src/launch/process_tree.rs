@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
+use std::thread;
+use std::time::Duration;
 
 use records::ContainerId;
 
@@ -19,6 +21,10 @@ use crate::proc_stat;
 /// Bytes read of an environment; more than the kernel takes by default (a quarter of an 8 MiB
 /// stack).
 const ENVIRON_READ_MAX: u64 = 4 * 1024 * 1024;
+
+/// Number of further looks at processes that are executing a program, and the pause before each.
+const LOOKS_AGAIN: usize = 10;
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 /// Makes processes that lose their parent children of the agent, so that none of a container's can
 /// hide behind init. For `main`, before anything is launched: it holds for the whole process. Child
@@ -220,17 +226,56 @@ pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result
     Ok(alive)
 }
 
-/// The value of `CONTAINER_ID` in a process's environment; `None` also when it may not be read.
-pub(super) fn container_of(process: &Process) -> Option<ContainerId> {
-    let file = File::open(format!("/proc/{}/environ", process.pid)).ok()?;
-    let mut environment = Vec::new();
-    file.take(ENVIRON_READ_MAX)
-        .read_to_end(&mut environment)
-        .ok()?;
-    let value = environment
-        .split(|b| *b == 0)
-        .find_map(|variable| variable.strip_prefix(b"CONTAINER_ID="))?;
-    std::str::from_utf8(value).ok()?.parse().ok()
+/// Container that a process names in `CONTAINER_ID`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Container(ContainerId),
+    /// Also when the environment may not be read.
+    None,
+    /// The process shows no environment, as while it executes a program: for microseconds or, on a
+    /// busy machine, milliseconds.
+    NotYet,
+}
+
+/// Returns the containers that these processes name, those without an environment looked at again
+/// for a few milliseconds in all.
+pub(super) fn names_of(processes: &[Process]) -> Vec<Name> {
+    let mut names: Vec<Name> = processes.iter().map(name_of).collect();
+    for _ in 0..LOOKS_AGAIN {
+        if !names.contains(&Name::NotYet) {
+            break;
+        }
+        thread::sleep(LOOK_AGAIN_AFTER);
+        for (process, name) in processes.iter().zip(&mut names) {
+            if *name == Name::NotYet {
+                *name = name_of(process);
+            }
+        }
+    }
+    names
+}
+
+/// Returns the container that this process names now.
+pub(super) fn name_of(process: &Process) -> Name {
+    let Some(environment) = read_of(process, "environ") else {
+        return Name::None;
+    };
+    // A program has at least its own name; without both the kernel has not laid out either.
+    if environment.is_empty() && read_of(process, "cmdline").is_some_and(|line| line.is_empty()) {
+        return Name::NotYet;
+    }
+    let mut variables = environment.split(|b| *b == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(b"CONTAINER_ID="));
+    let id = value.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+    id.map_or(Name::None, Name::Container)
+}
+
+/// Reads a file of a process; `None`: it may not be read, or the process is gone.
+fn read_of(process: &Process, name: &str) -> Option<Vec<u8>> {
+    let file = File::open(format!("/proc/{}/{name}", process.pid)).ok()?;
+    let mut content = Vec::new();
+    file.take(ENVIRON_READ_MAX).read_to_end(&mut content).ok()?;
+    Some(content)
 }
 
 /// Returns whether an orphan is the container's by session or group.

@@ -13,7 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::leader::SharedExits;
 use super::process_tree::{
-    AdoptedChildren, Process, ProcessTable, adopted, adopts_orphans, container_of, shares_session,
+    AdoptedChildren, Name, Process, ProcessTable, adopted, adopts_orphans, name_of, names_of,
+    shares_session,
 };
 use super::registry::Registry;
 
@@ -64,6 +65,7 @@ impl Scanner {
             agent,
             registry,
             known: HashMap::new(),
+            number: 0,
             exits: exits.clone(),
         };
         let thread = ThreadOwner::shared("process-scan", move || scan.serve(asked))?;
@@ -119,12 +121,19 @@ impl Scanner {
     }
 }
 
+struct Known {
+    name: Name,
+    /// Last scan that found the orphan.
+    scan: u64,
+}
+
 struct Scan {
     agent: i32,
     registry: Arc<Registry>,
-    /// Containers of living orphans, so that an environment is read once. Only orphans of the last
-    /// scan are kept.
-    known: HashMap<(i32, u64), ContainerId>,
+    /// What living orphans name, so that an environment is read once and waited for once.
+    known: HashMap<(i32, u64), Known>,
+    /// Number of the current scan.
+    number: u64,
     exits: Option<SharedExits>,
 }
 
@@ -144,7 +153,9 @@ impl Scan {
                 }
                 next = asked.try_recv().ok();
             }
+            self.number += 1;
             self.answer(&mut questions);
+            self.known.retain(|_, known| known.scan == self.number);
         }
     }
 
@@ -191,7 +202,8 @@ impl Scan {
         let keepers = self.exits.as_ref().map(SharedExits::keepers);
         for keeper in keepers.unwrap_or_default() {
             let children = table.children_of(keeper);
-            orphans.extend(attributed(children.filter(is_no_leader)));
+            let children = self.attribute(children.filter(is_no_leader));
+            orphans.extend(children);
         }
         for question in questions.drain(..) {
             let own: Vec<_> = orphans
@@ -217,34 +229,41 @@ impl Scan {
         }
     }
 
+    /// The living of these orphans with the containers that they name.
     fn attribute(
         &mut self,
         orphans: impl Iterator<Item = Process>,
     ) -> Vec<(Process, Option<ContainerId>)> {
-        let before = std::mem::take(&mut self.known);
-        orphans
+        let (found, new): (Vec<_>, Vec<_>) = orphans
             .filter(|orphan| !orphan.is_zombie)
-            .map(|orphan| {
-                let identity = (orphan.pid, orphan.start_time);
-                let container = before
-                    .get(&identity)
-                    .copied()
-                    .or_else(|| container_of(&orphan));
-                if let Some(container) = container {
-                    self.known.insert(identity, container);
+            .partition(|orphan| self.known.contains_key(&identity(orphan)));
+        let names = found.iter().map(|orphan| self.name_again(orphan));
+        let names: Vec<Name> = names.chain(names_of(&new)).collect();
+        let named = found.into_iter().chain(new).zip(names);
+        named
+            .map(|(orphan, name)| {
+                let scan = self.number;
+                self.known.insert(identity(&orphan), Known { name, scan });
+                match name {
+                    Name::Container(id) => (orphan, Some(id)),
+                    Name::None | Name::NotYet => (orphan, None),
                 }
-                (orphan, container)
             })
             .collect()
     }
+
+    /// What an orphan of an earlier scan names; one that named nothing may have executed a program.
+    fn name_again(&self, orphan: &Process) -> Name {
+        match self.known.get(&identity(orphan)) {
+            Some(known) if matches!(known.name, Name::Container(_)) => known.name,
+            _ => name_of(orphan),
+        }
+    }
 }
 
-/// Living orphans with the containers that they name.
-fn attributed(
-    orphans: impl Iterator<Item = Process>,
-) -> impl Iterator<Item = (Process, Option<ContainerId>)> {
-    let alive = orphans.filter(|orphan| !orphan.is_zombie);
-    alive.map(|orphan| (orphan, container_of(&orphan)))
+/// A process id alone may be another process's by now.
+fn identity(process: &Process) -> (i32, u64) {
+    (process.pid, process.start_time)
 }
 
 fn is_orphan_of(question: &Question, orphan: &Process, of: Option<ContainerId>) -> bool {
