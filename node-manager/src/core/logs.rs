@@ -18,7 +18,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::{Core, Effect, Record};
 use crate::log_reports::Cycle;
-use crate::recovery::AclRecord;
+use crate::recovery::{AclRecord, ApplicationRecord};
 
 /// Aggregation of a node's logs as far as the core decides on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,9 +103,9 @@ impl Core {
         })));
     }
 
-    /// Begins the aggregation of an application that an earlier agent was ending, so that its logs
-    /// are uploaded before they are deleted.
-    fn resume_logs(&mut self, id: ApplicationId) {
+    /// Begins the aggregation of an application that an earlier agent had, running or ending, so that
+    /// its logs are uploaded before they are deleted.
+    pub(super) fn resume_logs(&mut self, id: ApplicationId) {
         if self.logs_begun.contains(&id) {
             return;
         }
@@ -120,15 +120,7 @@ impl Core {
             log_aggregation_context: context.and_then(Result::ok),
             ..ContainerTokenIdentifierProto::default()
         };
-        let acl = |acl: &AclRecord| {
-            let access = if acl.modify {
-                AccessType::ModifyApp
-            } else {
-                AccessType::ViewApp
-            };
-            (access, acl.list.clone())
-        };
-        let acls = record.acls.iter().map(acl).collect();
+        let acls = acls_of(record);
         self.begin_logs(id, user, &token, acls);
     }
 
@@ -248,4 +240,17 @@ impl Core {
         };
         self.aggregated.add(id, logs, &remote.removed);
     }
+}
+
+/// Returns the rights on an application.
+pub(super) fn acls_of(record: &ApplicationRecord) -> Acls {
+    let acl = |acl: &AclRecord| {
+        let access = if acl.modify {
+            AccessType::ModifyApp
+        } else {
+            AccessType::ViewApp
+        };
+        (access, acl.list.clone())
+    };
+    record.acls.iter().map(acl).collect()
 }

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use keeper::ProcessIdentity;
 use localize::{ContainerDirs, ContainerFolder, LocalizedResource, SetNumber, UserName};
-use log_aggregation::aggregated_log::{AccessType, Acls};
 use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{ContainerSpec, GrantedRetries, RecoveredContainer, RecoveredStage};
-use wire::proto::hadoop_yarn::{
-    ContainerLaunchContextProto, ContainerTokenIdentifierProto, LogAggregationContextProto,
-};
+use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdentifierProto};
 
 use super::effect::{Effect, LocalizeFor};
+use super::logs::acls_of;
 use super::remember::{Memory, Relocalizing};
 use super::stories::Happening;
 use super::{ContainerRecord, Core, Followups};
@@ -20,7 +18,7 @@ use crate::applications::ApplicationState;
 use crate::context_budget::{ContextRefused, HeldContext};
 use crate::launch_context::{LaunchContext, ServiceData};
 use crate::recovery::{
-    AclRecord, ApplicationRecord, ApplicationStage, DrainRecord, Recovered, Stage, StateRecord,
+    ApplicationRecord, ApplicationStage, DrainRecord, Recovered, Stage, StateRecord,
 };
 
 /// State that an agent begins with.
@@ -116,19 +114,14 @@ impl Core {
         self.applications.restore(id, Arc::clone(&user), state);
         let acls = acls_of(&record);
         self.keep_view_list(id, &user, &acls);
-        if state == ApplicationState::Running
-            && let Ok(user_name) = record.user.parse::<UserName>()
-        {
+        let is_running = state == ApplicationState::Running;
+        if is_running && record.user.parse::<UserName>().is_ok() {
             self.restore_services(id, &user, &record);
-            let context = record.log_context.as_deref().map(prost::Message::decode);
-            let context: Option<LogAggregationContextProto> = context.and_then(Result::ok);
-            let token = ContainerTokenIdentifierProto {
-                log_aggregation_context: context,
-                ..ContainerTokenIdentifierProto::default()
-            };
-            self.begin_logs(id, user_name, &token, acls);
         }
         self.application_records.insert(id, record);
+        if is_running {
+            self.resume_logs(id);
+        }
     }
 
     fn restore_services(&mut self, id: ApplicationId, user: &Arc<str>, record: &ApplicationRecord) {
@@ -328,19 +321,6 @@ impl Core {
         }
         true
     }
-}
-
-/// Returns the rights on an application.
-fn acls_of(record: &ApplicationRecord) -> Acls {
-    let acl = |acl: &AclRecord| {
-        let access = if acl.modify {
-            AccessType::ModifyApp
-        } else {
-            AccessType::ViewApp
-        };
-        (access, acl.list.clone())
-    };
-    record.acls.iter().map(acl).collect()
 }
 
 /// Returns the core's record of a container with this token, user and launch context.
