@@ -58,7 +58,7 @@ impl Lab {
             below: "output".into(),
         };
         let jobs = Jobs::default();
-        jobs.register(JOB, &secret(), vec![folder]);
+        jobs.register(JOB, "joe".into(), &secret(), vec![folder]);
         Self { _base: base, jobs }
     }
 }

@@ -43,7 +43,8 @@ fn main() {
         root: Arc::new(DirHandle::open_ambient(base.path()).unwrap()),
         below: "output".into(),
     };
-    jobs.register("job_1_0001", &JobSecret(SECRET.to_vec()), vec![folder]);
+    let secret = JobSecret(SECRET.to_vec());
+    jobs.register("job_1_0001", "joe".into(), &secret, vec![folder]);
     let config = ShuffleConfig {
         port: 0,
         threads: 4,

@@ -15,6 +15,7 @@ use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::reply::{self, Refusal, Status};
 use crate::sender::{CachePolicy, Sender};
 use crate::server::Shared;
+use crate::shares::Share;
 use crate::stream::{NoTls, Stream};
 
 /// Bytes of a connection's send buffer (`SO_SNDBUF`; Linux doubles the figure). The kernel's
@@ -69,6 +70,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, activity: Arc<Activity>) 
         stream,
         shared,
         activity,
+        share: None,
         received: Vec::new(),
     };
     if let Err(error) = connection.serve().await {
@@ -110,6 +112,8 @@ struct Connection {
     stream: Stream,
     shared: Arc<Shared>,
     activity: Arc<Activity>,
+    /// Place among those of the user whose job was fetched from last.
+    share: Option<Share>,
     /// Bytes received and not used yet: the start of the next request.
     received: Vec<u8>,
 }
@@ -198,16 +202,25 @@ impl Connection {
 
     /// Checks a request and finds its map outputs. Waits for files: this thread serves nothing
     /// else.
-    fn prepare(&self, head: &Head) -> Result<Answer, Refusal> {
+    fn prepare(&mut self, head: &Head) -> Result<Answer, Refusal> {
         let Shared {
             config,
             jobs,
             indexes,
+            shares,
             port,
             counters,
             ..
         } = &*self.shared;
         let fetch = Fetch::check(head, jobs, *port)?;
+        if !self.share.as_ref().is_some_and(|it| it.is_of(fetch.user())) {
+            // Its place is free for the next.
+            self.share = None;
+            self.share = shares.take(fetch.user());
+        }
+        if self.share.is_none() {
+            return Err(Refusal::new(Status::TooManyRequests, ""));
+        }
         self.activity.enter(Phase::Answering);
         let segments = fetch.locate(indexes);
         let segments = segments.inspect_err(|_| counters.failed())?;

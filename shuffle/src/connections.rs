@@ -23,9 +23,12 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Time after which an answer may be evicted whose reducer takes nothing.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// Part of all connections that a peer has unproven when it crowds others out. Fetchers on one
-/// host that are all on their way to a busy node have fewer.
+/// Part of the unproven connections that a peer has when it crowds others out.
 const CROWD_PART: usize = 8;
+
+/// Part of all connections that it has unproven then. Fetchers on one host that are all on their
+/// way to a busy node have fewer.
+const CROWD_PART_OF_ALL: usize = 64;
 
 /// Least number of such connections, however few all are.
 const CROWD_MIN: usize = 8;
@@ -34,7 +37,7 @@ const CROWD_MIN: usize = 8;
 pub(crate) struct Connections<Id> {
     places: Places<Id>,
     peer_max: usize,
-    crowd: usize,
+    crowd_min: usize,
 }
 
 impl<Id: Copy + Eq + Hash> Connections<Id> {
@@ -44,7 +47,7 @@ impl<Id: Copy + Eq + Hash> Connections<Id> {
         Self {
             places: Places::new(total_max, peer_max),
             peer_max,
-            crowd: total_max.div_ceil(CROWD_PART).max(CROWD_MIN),
+            crowd_min: total_max.div_ceil(CROWD_PART_OF_ALL).max(CROWD_MIN),
         }
     }
 
@@ -91,8 +94,10 @@ impl<Id: Copy + Eq + Hash> Connections<Id> {
         for place in self.places.open().filter(|place| is_unproven(place)) {
             *counts.entry(place.peer).or_insert(0) += 1;
         }
+        let unproven: usize = counts.values().sum();
+        let crowd = unproven.div_ceil(CROWD_PART).max(self.crowd_min);
         let largest = counts.into_iter().max_by_key(|(_, count)| *count);
-        let Some((peer, _)) = largest.filter(|(_, count)| *count >= self.crowd) else {
+        let Some((peer, _)) = largest.filter(|(_, count)| *count >= crowd) else {
             return false;
         };
         let rank = |place: &Place| {
@@ -224,6 +229,20 @@ mod tests {
             open(&mut table, 2, Phase::Idle);
         }
         assert_eq!(table.ids()[..1], [answered]);
+    }
+
+    /// One user's slow reducers hold what they may, and silent connections all the rest.
+    #[tokio::test(start_paused = true)]
+    async fn two_peers_with_a_secret_and_silent_connections_keep_nobody_out() {
+        let mut table = Table::new(1_024);
+        for id in 0..896 {
+            assert!(table.open(id, 1 + u8::try_from(id % 2).unwrap(), Phase::Answering));
+        }
+        for id in 896..1_024 {
+            assert!(table.open(id, 1 + u8::try_from(id % 2).unwrap(), Phase::Idle));
+        }
+        assert!(table.open(1_024, 3, Phase::Idle));
+        assert_eq!(table.ids()[..896], (0..896).collect::<Vec<_>>());
     }
 
     #[tokio::test(start_paused = true)]

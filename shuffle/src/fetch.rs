@@ -121,6 +121,11 @@ impl Fetch {
         })
     }
 
+    /// Returns the user whose job it is.
+    pub(crate) fn user(&self) -> &Arc<str> {
+        &self.job.user
+    }
+
     /// Finds every map output that is asked for. Reads files, and waits for them.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ impl fmt::Debug for JobSecret {
 pub(crate) struct Job {
     /// Number of the registration, never used twice: the key of its indexes in the cache.
     pub(crate) serial: u64,
+    pub(crate) user: Arc<str>,
     pub(crate) key: HashKey,
     pub(crate) folders: Arc<[OutputFolder]>,
 }
@@ -38,9 +39,16 @@ struct Table {
 }
 
 impl Jobs {
-    /// Lets whoever has the secret fetch from these folders. Repeated for each container of a job;
-    /// the last secret counts, since a new attempt of an application has a new one.
-    pub fn register(&self, job_id: &str, secret: &JobSecret, folders: Vec<OutputFolder>) {
+    /// Lets whoever has the secret fetch from these folders, on connections that count for this
+    /// user. Repeated for each container of a job; the last secret counts, since a new attempt of an
+    /// application has a new one.
+    pub fn register(
+        &self,
+        job_id: &str,
+        user: Arc<str>,
+        secret: &JobSecret,
+        folders: Vec<OutputFolder>,
+    ) {
         let mut table = self.write();
         let serial = match table.by_id.get(job_id) {
             Some(job) => job.serial,
@@ -49,6 +57,7 @@ impl Jobs {
         table.last_serial = table.last_serial.max(serial);
         let job = Job {
             serial,
+            user,
             key: HashKey::new(&secret.0),
             folders: folders.into(),
         };

@@ -31,6 +31,7 @@ mod outputs;
 mod reply;
 mod sender;
 mod server;
+mod shares;
 mod spill;
 mod stream;
 #[cfg(test)]

@@ -24,6 +24,7 @@ use crate::connection;
 use crate::connections::Connections;
 use crate::indexes::Indexes;
 use crate::jobs::Jobs;
+use crate::shares::Shares;
 
 /// Pause after a failed accept. The likely cause, no file descriptors left, does not go away at
 /// once.
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) port: u16,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) indexes: Indexes,
+    pub(crate) shares: Arc<Shares>,
     pub(crate) counters: Counters,
     pub(crate) refusals: Arc<Refusals>,
     /// TLS of all connections; `None`: they are plain.
@@ -158,6 +160,7 @@ impl ShuffleServer {
             .build()?;
         let shared = Arc::new(Shared {
             indexes: Indexes::new(self.config.index_cache_bytes),
+            shares: Arc::new(Shares::new(self.config.connections_max)),
             config: self.config,
             port: self.port,
             jobs,

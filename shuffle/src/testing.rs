@@ -38,17 +38,24 @@ pub(crate) struct Job {
 impl Job {
     pub(crate) fn new() -> Self {
         let base = tempfile::tempdir().unwrap();
+        let jobs = Arc::new(Jobs::default());
+        let job = Self { base, jobs };
+        job.register_as("joe");
+        job
+    }
+
+    /// Registers the job, with its outputs, as this user's.
+    pub(crate) fn register_as(&self, user: &str) {
         let folders = ["l0", "l1"].map(|local| {
-            let local = base.path().join(local);
+            let local = self.base.path().join(local);
             fs::create_dir_all(local.join(BELOW)).unwrap();
             OutputFolder {
                 root: Arc::new(DirHandle::open_ambient(&local).unwrap()),
                 below: BELOW.into(),
             }
         });
-        let jobs = Arc::new(Jobs::default());
-        jobs.register(JOB, &secret(), folders.into());
-        Self { base, jobs }
+        self.jobs
+            .register(JOB, user.into(), &secret(), folders.into());
     }
 
     /// Returns the folder of the outputs on one of the local directories.

@@ -300,6 +300,57 @@ fn requests_without_the_secret_from_two_addresses_keep_no_reducer_out() {
 }
 
 #[test]
+fn slow_reducers_of_one_user_from_two_addresses_keep_no_other_users_out() {
+    let job = Job::new();
+    job.write("l0", "large", &[&vec![7; 64 << 20]]);
+    job.write("l0", "m", &[b"aaaa"]);
+    let server = serve(&job, |config| config.connections_max = 16);
+    let port = server.port();
+    let slow = request(port, &target("0", "large"));
+    let mut begin = |number: u8| {
+        let mut stream = connect_from([127, 0, 0, 2 + number % 2].into(), &server);
+        stream.write_all(slow.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        (stream, text(&status))
+    };
+    let slow_ones: Vec<_> = (0..14).map(&mut begin).collect();
+    assert!(slow_ones.iter().all(|(_, status)| status == "HTTP/1.1 200"));
+    let (refused, status) = begin(14);
+    assert_eq!(status, "HTTP/1.1 429");
+    job.register_as("ann");
+    let reply = ask(&server, request(port, &target("0", "m")).as_bytes());
+    assert!(reply.ends_with(b"aaaa"), "{}", text(&reply));
+    assert_refused(&server, &[(Reason::NoPlace, 1)]);
+    drop((slow_ones, refused));
+}
+
+#[test]
+fn a_connection_counts_for_the_user_of_its_last_request() {
+    let job = Job::new();
+    job.write("l0", "m", &[b"aaaa"]);
+    let server = serve(&job, |config| {
+        config.connections_max = 8;
+        config.keep_alive_timeout = PATIENCE;
+    });
+    let fetch = request(server.port(), &(target("0", "m") + "&keepAlive=true"));
+    let ask_again = |stream: &mut TcpStream| {
+        stream.write_all(fetch.as_bytes()).unwrap();
+        read_reply(stream).0.starts_with("HTTP/1.1 200 OK")
+    };
+    let mut kept: Vec<_> = (0..7)
+        .map(|number: u8| connect_from([127, 0, 0, 2 + number % 2].into(), &server))
+        .collect();
+    assert!(kept.iter_mut().all(ask_again));
+    // All seven are joe's, so it gets no eighth before one is somebody else's.
+    assert!(!ask_again(&mut connect(&server)));
+    job.register_as("ann");
+    assert!(kept.iter_mut().take(4).all(ask_again));
+    job.register_as("joe");
+    assert!(ask_again(&mut connect(&server)));
+}
+
+#[test]
 fn an_output_that_is_cut_while_it_is_sent_closes_the_connection_early() {
     let job = Job::new();
     job.write("l0", "large", &[&vec![7; 64 << 20]]);

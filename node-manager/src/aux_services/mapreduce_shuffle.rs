@@ -53,7 +53,8 @@ impl MapReduceShuffle {
         };
         let folders = folders.into_iter().map(output).collect();
         let secret = JobSecret(token.password.to_vec());
-        self.jobs.register(&job_id(application), &secret, folders);
+        self.jobs
+            .register(&job_id(application), user.as_str().into(), &secret, folders);
         Ok(())
     }
 

@@ -188,7 +188,8 @@ fn a_removed_job_and_one_with_a_new_secret_are_closed_to_the_old() {
     let target = target("0", "m");
     assert_eq!(locate(&job, &target).unwrap().len(), 1);
     let changed = crate::JobSecret(vec![1; 20]);
-    job.jobs.register(testing::JOB, &changed, Vec::new());
+    job.jobs
+        .register(testing::JOB, "joe".into(), &changed, Vec::new());
     assert_eq!(locate(&job, &target).unwrap_err().0, Status::Unauthorized);
     job.jobs.remove(testing::JOB);
     let refused = locate(&job, &target).unwrap_err();
