@@ -10,6 +10,9 @@
 //! for a time by contract, used tokens and ended containers, it keeps for half a minute here.
 //! Threads that launch and delete start when many containers do so at once, and end when they are
 //! idle.
+//!
+//! The first burst of an agent's life leaves some MiB behind: pages in which the allocator keeps a
+//! freed piece for each thread. A second soak leaves nothing more, which a long one claims.
 
 mod polite;
 mod strangers;
@@ -155,11 +158,15 @@ fn polite_peers_notice_nothing_of_all_attacks_together() {
         let am = ScriptedAm::connect_as(POLITE_USER, &cluster.rm, application);
         Polite::new(am, log.clone())
     };
-    let mut attacks = strangers::attacks();
-    attacks.extend(tenant::attacks(&field));
-    attacks.extend(web::attacks(&log));
+    // They hold connections until they are dropped.
+    let attacks = || {
+        let strangers = strangers::attacks().into_iter();
+        let tenants = tenant::attacks(&field);
+        let attacks: Vec<_> = strangers.chain(tenants).chain(web::attacks(&log)).collect();
+        attacks
+    };
     // What is allocated once stays: each attack has its turn before the measuring begins.
-    for attack in &mut attacks {
+    for attack in &mut attacks() {
         (attack.round)(&field);
     }
     let pid = cluster.node.process.id();
@@ -168,24 +175,31 @@ fn polite_peers_notice_nothing_of_all_attacks_together() {
     soak(&field, Vec::new(), &alone, length / ALONE, pid);
     alone.assert_served();
     eprint!("alone:\n{alone}");
-    let before = usage::settled(pid);
-    let polite = polite(3);
-    let counts = soak(&field, attacks, &polite, length, pid);
-    print_figures(&before, &counts, &polite, length);
-    let serves = || cluster.assert_serves();
-    let after = usage::wait_back(pid, &before, BACK_DEADLINE, serves);
-    eprintln!("after:  {after:?}");
-    assert!(
-        counts.attacks.values().all(|count| *count > 0),
-        "{counts:?}"
-    );
-    polite.assert_served();
+    let round = |application, more_kb| {
+        let before = usage::settled(pid);
+        let polite = polite(application);
+        let counts = soak(&field, attacks(), &polite, length, pid);
+        print_figures(&before, &counts, &polite, length);
+        assert!(
+            counts.attacks.values().all(|count| *count > 0),
+            "{counts:?}"
+        );
+        polite.assert_served();
+        if length >= LONG {
+            let slowest = polite.slowest();
+            assert!(slowest.1 < CALL_MAX, "{slowest:?}");
+        }
+        drop(polite);
+        let serves = || cluster.assert_serves();
+        let after = usage::wait_back(pid, &before, more_kb, BACK_DEADLINE, serves);
+        eprintln!("after:  {after:?}");
+        cluster.assert_serves();
+        after.unwrap();
+    };
+    round(3, usage::FIRST_BURST_KB);
     if length >= LONG {
-        let slowest = polite.slowest();
-        assert!(slowest.1 < CALL_MAX, "{slowest:?}");
+        round(4, 0);
     }
-    cluster.assert_serves();
-    after.unwrap();
 }
 
 #[derive(Debug)]

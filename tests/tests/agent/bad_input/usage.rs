@@ -11,8 +11,9 @@ use tests::wait;
 /// Share of the memory before by which the memory afterwards may be larger: one in so many.
 const MEMORY_TOLERANCE: u64 = 10;
 
-/// Memory that may be added to that, in KiB: the allocator keeps pages of which a part is in use.
-const ALLOCATOR_KB: u64 = 8 * 1024;
+/// Memory that the first burst in a process's life may add to that, in KiB: the allocator keeps
+/// pages of which a part is in use.
+pub(super) const FIRST_BURST_KB: u64 = 8 * 1024;
 
 /// Resources of a process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,12 +72,12 @@ impl Usage {
         assert!(is_within, "{before} before, {self}");
     }
 
-    fn has_memory_of(self, before: &Self) -> bool {
-        self.rss_kb <= before.rss_kb + before.rss_kb / MEMORY_TOLERANCE + ALLOCATOR_KB
+    fn has_memory_of(self, before: &Self, more_kb: u64) -> bool {
+        self.rss_kb <= before.rss_kb + before.rss_kb / MEMORY_TOLERANCE + more_kb
     }
 
-    fn is_back_to(self, before: &Self) -> bool {
-        self.has_memory_of(before)
+    fn is_back_to(self, before: &Self, more_kb: u64) -> bool {
+        self.has_memory_of(before, more_kb)
             && self.descriptors <= before.descriptors
             && self.threads <= before.threads
     }
@@ -111,14 +112,16 @@ pub(super) fn settled(pid: u32) -> Usage {
     })
 }
 
-/// Waits until the agent uses no more than before, and a little more memory. Calls `serves` now and
-/// then: some of what the node keeps is looked through when a container starts.
+/// Waits until the agent uses no more than before, but for a tenth of the memory and `more_kb`.
+/// Calls `serves` now and then: some of what the node keeps is looked through when a container
+/// starts.
 ///
 /// # Errors
 /// With what was awaited and what was seen last.
 pub(super) fn wait_back(
     pid: u32,
     before: &Usage,
+    more_kb: u64,
     deadline: Duration,
     serves: impl Fn(),
 ) -> Result<Usage, String> {
@@ -130,7 +133,7 @@ pub(super) fn wait_back(
         }
         looks += 1;
         let usage = Usage::of(pid);
-        wait::check(usage.is_back_to(before), usage)
+        wait::check(usage.is_back_to(before, more_kb), usage)
     })
 }
 
@@ -144,7 +147,8 @@ const OWN_SOCKETS: usize = 3;
 pub(super) fn wait_sockets_back(pid: u32, before: &Usage, deadline: Duration) -> Usage {
     wait::until(format!("no more than {before}"), deadline, || {
         let usage = Usage::of(pid);
-        let is_back = usage.has_memory_of(before) && usage.sockets <= before.sockets + OWN_SOCKETS;
+        let has_memory = usage.has_memory_of(before, FIRST_BURST_KB);
+        let is_back = has_memory && usage.sockets <= before.sockets + OWN_SOCKETS;
         wait::check(is_back, usage)
     })
 }
