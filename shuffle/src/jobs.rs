@@ -40,8 +40,8 @@ struct Table {
 
 impl Jobs {
     /// Lets whoever has the secret fetch from these folders, on connections that count for this
-    /// user. Repeated for each container of a job; the last secret counts, since a new attempt of an
-    /// application has a new one.
+    /// user. Repeated for each container of a job; the last secret counts, since a new attempt of
+    /// an application has a new one.
     pub fn register(
         &self,
         job_id: &str,

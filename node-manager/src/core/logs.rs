@@ -103,8 +103,8 @@ impl Core {
         })));
     }
 
-    /// Begins the aggregation of an application that an earlier agent had, running or ending, so that
-    /// its logs are uploaded before they are deleted.
+    /// Begins the aggregation of an application that an earlier agent had, running or ending, so
+    /// that its logs are uploaded before they are deleted.
     pub(super) fn resume_logs(&mut self, id: ApplicationId) {
         if self.logs_begun.contains(&id) {
             return;
