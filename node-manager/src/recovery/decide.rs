@@ -199,44 +199,8 @@ fn recover(
     if spec.id.as_named() != id {
         return Err(format!("the token is of {}", spec.id));
     }
-    let recorded = (record.pid != 0).then_some(ProcessIdentity {
-        pid: record.pid,
-        start_time: record.start_time,
-    });
-    let is_of_later_launch =
-        |noted: &Noted<'_>| !recorded.is_some_and(|process| noted.start.is(&process));
-    let later = noted.filter(is_of_later_launch);
-    let (stage, process) = match record.stage() {
-        Stage::Done => (RecoveredStage::Done(ending(record.ending())), None),
-        // The recorded one is of an earlier launch, whose end was stored.
-        Stage::Accepted | Stage::Waiting | Stage::Launching => match later {
-            Some(later) => (RecoveredStage::Running, Some(later.process)),
-            None => match record.stage() {
-                Stage::Accepted => (RecoveredStage::Accepted, None),
-                Stage::Launching => (RecoveredStage::Starting, None),
-                Stage::Waiting | Stage::Running | Stage::Paused | Stage::Killing | Stage::Done => {
-                    (RecoveredStage::Waiting, None)
-                }
-            },
-        },
-        stage @ (Stage::Running | Stage::Paused | Stage::Killing) => {
-            let noted = noted.map(|noted| noted.process);
-            // After the recorded one, whose end and what followed are on no record.
-            let is_later = |noted: &ProcessIdentity| {
-                let recorded = recorded.map(|process| process.start_time);
-                stage == Stage::Running && recorded.is_none_or(|at| noted.start_time > at)
-            };
-            let process = noted.filter(is_later).or(recorded).or(noted);
-            match (stage, process) {
-                // Killed before its process was known, and no process came to be.
-                (Stage::Killing, None) => (RecoveredStage::Done(sched::Ending::Killed), None),
-                (_, None) => return Err("it runs without a process".to_owned()),
-                (Stage::Killing, process) => (RecoveredStage::Killing, process),
-                (Stage::Paused, process) => (RecoveredStage::Paused, process),
-                (_, process) => (RecoveredStage::Running, process),
-            }
-        }
-    };
+    let (stage, process) = progress(&record, noted)?;
+    let later = noted.filter(|noted| is_of_later_launch(&record, noted));
     if later.is_some_and(|later| process == Some(later.process)) {
         record.restarted();
     }
@@ -253,6 +217,54 @@ fn recover(
         since: EpochMillis(record.since),
         record,
     })
+}
+
+/// Returns how far a container came, and the process that it has.
+fn progress(
+    record: &StateRecord,
+    noted: Option<Noted<'_>>,
+) -> Result<(RecoveredStage, Option<ProcessIdentity>), String> {
+    let recorded = recorded_process(record);
+    let later = noted.filter(|noted| is_of_later_launch(record, noted));
+    Ok(match (record.stage(), later) {
+        (Stage::Done, _) => (RecoveredStage::Done(ending(record.ending())), None),
+        // The recorded one is of an earlier launch, whose end was stored.
+        (Stage::Accepted | Stage::Waiting | Stage::Launching, Some(later)) => {
+            (RecoveredStage::Running, Some(later.process))
+        }
+        (Stage::Accepted, None) => (RecoveredStage::Accepted, None),
+        (Stage::Waiting, None) => (RecoveredStage::Waiting, None),
+        (Stage::Launching, None) => (RecoveredStage::Starting, None),
+        (stage @ (Stage::Running | Stage::Paused | Stage::Killing), _) => {
+            let noted = noted.map(|noted| noted.process);
+            // After the recorded one, whose end and what followed are on no record.
+            let is_later = |noted: &ProcessIdentity| {
+                let recorded = recorded.map(|process| process.start_time);
+                stage == Stage::Running && recorded.is_none_or(|at| noted.start_time > at)
+            };
+            let process = noted.filter(is_later).or(recorded).or(noted);
+            match (stage, process) {
+                // Killed before its process was known, and no process came to be.
+                (Stage::Killing, None) => (RecoveredStage::Done(sched::Ending::Killed), None),
+                (_, None) => return Err("it runs without a process".to_owned()),
+                (Stage::Killing, process) => (RecoveredStage::Killing, process),
+                (Stage::Paused, process) => (RecoveredStage::Paused, process),
+                (_, process) => (RecoveredStage::Running, process),
+            }
+        }
+    })
+}
+
+fn recorded_process(record: &StateRecord) -> Option<ProcessIdentity> {
+    (record.pid != 0).then_some(ProcessIdentity {
+        pid: record.pid,
+        start_time: record.start_time,
+    })
+}
+
+/// Returns whether the noted process is of a launch after the recorded one.
+fn is_of_later_launch(record: &StateRecord, noted: &Noted<'_>) -> bool {
+    !recorded_process(record).is_some_and(|process| noted.start.is(&process))
 }
 
 /// Reads the launch contexts: that of the acceptance, which has the number 0, and the others.
