@@ -52,6 +52,8 @@ pub struct Failures {
     pub after_start: u32,
     /// Of the agent, a moment after an answer that a container is stopped.
     pub after_stop: u32,
+    /// Of the kernel, which lets a killed process that belongs to nobody live on for a while.
+    pub stuck: u32,
     /// Virtual time from which agents do not fail any more.
     pub agents_until_ms: u64,
 }
@@ -206,6 +208,13 @@ impl Agent {
         };
         let event = AgentEvent::Work(WorkerEvent::MemoryExceeded(exceeded));
         self.handle(event, ground, context);
+    }
+
+    /// Returns whether a process belongs to nobody, so that its end is no container's: one with the
+    /// same id may have been accepted since.
+    pub fn is_of_stranger(&self, id: ContainerId, process: ProcessIdentity) -> bool {
+        let processes = self.strangers.get(&id);
+        processes.is_some_and(|processes| processes.contains(&process))
     }
 
     /// Reports the containers whose left processes are all gone, and forgets the notes of these.

@@ -246,23 +246,24 @@ impl Machine {
         }
     }
 
-    /// Handles the end of a process. Returns false if it has been moved.
+    /// Handles the end of a process, and returns which it was. `None`: the end has been moved.
     pub fn ends(
         &mut self,
         id: ContainerId,
         change: u32,
         (status, by_itself): (i32, bool),
         context: &mut Context,
-    ) -> bool {
-        let process = self.processes.get(&id);
-        let Some(process) = process.filter(|process| process.change == change) else {
-            return false;
-        };
+    ) -> Option<ProcessIdentity> {
+        let process = self.processes.get(&id)?;
+        let identity = process.identity;
+        if process.change != change {
+            return None;
+        }
         if process.plan.work == Work::Master {
             context.gone_masters.push(id.attempt);
         }
         let ended = Ended {
-            identity: process.identity,
+            identity,
             size: process.size,
             status,
         };
@@ -275,7 +276,7 @@ impl Machine {
             status,
             by_itself,
         });
-        true
+        Some(identity)
     }
 
     /// Returns the status of an ended process that nobody has stored yet.
@@ -331,11 +332,21 @@ impl Machine {
         noted.collect()
     }
 
-    /// Kills a process that belongs to no container.
-    pub fn kill_stranger(&mut self, identity: ProcessIdentity, context: &mut Context) {
-        let found = self.processes.iter();
+    /// Kills a process that belongs to no container. It ends after its plan's time or this one, in
+    /// milliseconds.
+    pub fn kill_stranger(
+        &mut self,
+        identity: ProcessIdentity,
+        stuck_ms: u64,
+        context: &mut Context,
+    ) {
+        let found = self.processes.iter_mut();
         let found = found.filter(|(_, process)| process.identity == identity);
-        let ids: Vec<ContainerId> = found.map(|(id, _)| *id).collect();
+        let stuck = found.map(|(id, process)| {
+            process.plan.stuck_ms = process.plan.stuck_ms.max(stuck_ms);
+            *id
+        });
+        let ids: Vec<ContainerId> = stuck.collect();
         for id in ids {
             self.signal(id, true, context);
         }

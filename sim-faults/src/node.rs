@@ -191,11 +191,15 @@ impl Node {
                 status,
                 by_itself,
             } => {
-                if self.machine.ends(id, change, (status, by_itself), context) {
+                let ended = self.machine.ends(id, change, (status, by_itself), context);
+                if let Some(identity) = ended {
                     let reading_ms = self.random.below(READING_MS);
                     self.with_agent(context, |agent, ground, context| {
-                        agent.report_end(id, status, reading_ms, context);
-                        agent.report_ended_strangers(ground, context);
+                        if agent.is_of_stranger(id, identity) {
+                            agent.report_ended_strangers(ground, context);
+                        } else {
+                            agent.report_end(id, status, reading_ms, context);
+                        }
                     });
                 }
             }

@@ -36,6 +36,11 @@ const AFTER_START: u32 = 5_000;
 /// The same after it has accepted the end of a container, which is rarer.
 const AFTER_STOP: u32 = 300_000;
 
+/// Probability that the kernel takes its time to end a process of nobody that an agent found and
+/// killed, in parts per million; and where all faults are frequent.
+const STUCK: u32 = 50_000;
+const STUCK_OFTEN: u32 = 300_000;
+
 /// Size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -153,6 +158,7 @@ impl Scenario {
             failures: Failures {
                 after_start: AFTER_START,
                 after_stop: AFTER_STOP,
+                stuck: STUCK_OFTEN,
                 ..mixed.failures
             },
             ..mixed
@@ -219,6 +225,7 @@ impl Scenario {
                 freeze: pick(random, 50_000),
                 after_start: if agents_end { AFTER_START } else { 0 },
                 after_stop: if agents_end { AFTER_STOP } else { 0 },
+                stuck: STUCK,
                 agents_until_ms: size.seconds * 10 * FAULTS_PERCENT,
             },
             faults: FaultRates {

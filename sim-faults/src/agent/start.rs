@@ -23,6 +23,9 @@ use crate::context::Context;
 use crate::observation::{Known, Observation};
 use crate::planted::Planted;
 
+/// Longest time that a killed process of nobody lives on, in milliseconds.
+const STUCK_MS_MAX: u64 = 30_000;
+
 /// Configuration of a node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -62,7 +65,15 @@ impl Agent {
             strangers.insert(stranger.id, stranger.size.unwrap_or_default());
             let watched = agent.strangers.entry(stranger.id).or_default();
             watched.insert(stranger.process);
-            ground.machine.kill_stranger(stranger.process, context);
+            let is_stuck = ground.random.chance(ground.failures.stuck);
+            let stuck_ms = if is_stuck {
+                ground.random.within(1..=STUCK_MS_MAX)
+            } else {
+                0
+            };
+            ground
+                .machine
+                .kill_stranger(stranger.process, stuck_ms, context);
         }
         if context.is_planted(Planted::StrangersTakeNothing) {
             strangers
