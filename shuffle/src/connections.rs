@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(table.ids()[..1], [answered]);
     }
 
-    /// One user's slow reducers hold what they may, and silent connections all the rest.
+    /// Slow reducers of one user hold what they may, and silent connections all the rest.
     #[tokio::test(start_paused = true)]
     async fn two_peers_with_a_secret_and_silent_connections_keep_nobody_out() {
         let mut table = Table::new(1_024);

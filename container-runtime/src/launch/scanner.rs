@@ -130,7 +130,7 @@ struct Known {
 struct Scan {
     agent: i32,
     registry: Arc<Registry>,
-    /// What living orphans name, so that an environment is read once and waited for once.
+    /// Names of living orphans, so that an environment is read once and waited for once.
     known: HashMap<(i32, u64), Known>,
     /// Number of the current scan.
     number: u64,
@@ -252,7 +252,8 @@ impl Scan {
             .collect()
     }
 
-    /// What an orphan of an earlier scan names; one that named nothing may have executed a program.
+    /// Returns the name of an orphan of an earlier scan. One that named nothing may have executed a
+    /// program since.
     fn name_again(&self, orphan: &Process) -> Name {
         match self.known.get(&identity(orphan)) {
             Some(known) if matches!(known.name, Name::Container(_)) => known.name,

@@ -199,8 +199,8 @@ fn recover(
     if spec.id.as_named() != id {
         return Err(format!("the token is of {}", spec.id));
     }
-    let (stage, process) = progress(&record, noted)?;
     let later = noted.filter(|noted| is_of_later_launch(&record, noted));
+    let (stage, process) = progress(&record, noted, later)?;
     if later.is_some_and(|later| process == Some(later.process)) {
         record.restarted();
     }
@@ -219,13 +219,13 @@ fn recover(
     })
 }
 
-/// Returns how far a container came, and the process that it has.
+/// Returns how far a container came, and the process that it has. `later` is the noted process if
+/// it is of a launch after the recorded one.
 fn progress(
     record: &StateRecord,
     noted: Option<Noted<'_>>,
+    later: Option<Noted<'_>>,
 ) -> Result<(RecoveredStage, Option<ProcessIdentity>), String> {
-    let recorded = recorded_process(record);
-    let later = noted.filter(|noted| is_of_later_launch(record, noted));
     Ok(match (record.stage(), later) {
         (Stage::Done, _) => (RecoveredStage::Done(ending(record.ending())), None),
         // The recorded one is of an earlier launch, whose end was stored.
@@ -236,6 +236,7 @@ fn progress(
         (Stage::Waiting, None) => (RecoveredStage::Waiting, None),
         (Stage::Launching, None) => (RecoveredStage::Starting, None),
         (stage @ (Stage::Running | Stage::Paused | Stage::Killing), _) => {
+            let recorded = recorded_process(record);
             let noted = noted.map(|noted| noted.process);
             // After the recorded one, whose end and what followed are on no record.
             let is_later = |noted: &ProcessIdentity| {
