@@ -95,16 +95,28 @@ impl Prometheus {
         self.ask("query", expression, "")
     }
 
-    /// Returns the result of a query over the time until now, at 120 moments: one entry for each
-    /// series.
+    /// Returns the result of a query at 121 moments of equal distance, the last of which is now:
+    /// one entry for each series.
+    ///
+    /// A server counts the moments from the first one, so the length is cut to whole milliseconds
+    /// of distance. Otherwise the last moment is before now, and what an instant query has just
+    /// seen may be missing.
     ///
     /// # Errors
     /// When the server refuses the query or does not answer.
     pub fn query_range(&self, expression: &str, length: Duration) -> Result<Vec<Value>, String> {
+        const STEPS: u128 = 120;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let end = now.map_err(|error| error.to_string())?.as_secs_f64();
-        let (begin, step) = (end - length.as_secs_f64(), length.as_secs_f64() / 120.0);
-        let range = format!("&start={begin:.3}&end={end:.3}&step={step:.3}");
+        let end_ms = now.map_err(|error| error.to_string())?.as_millis();
+        let step_ms = (length.as_millis() / STEPS).max(1);
+        let begin_ms = end_ms.saturating_sub(STEPS * step_ms);
+        let in_s = |ms: u128| format!("{}.{:03}", ms / 1000, ms % 1000);
+        let range = format!(
+            "&start={}&end={}&step={}",
+            in_s(begin_ms),
+            in_s(end_ms),
+            in_s(step_ms)
+        );
         self.ask("query_range", expression, &range)
     }
 
