@@ -9,10 +9,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use amrm_proxy::call::{AmMethod, Outcome, Request, Response, Timing};
 use amrm_proxy::config::{FilesConfig, HistoryConfig, OptIn};
-use amrm_proxy::interceptor::{
-    Action, AmMethod, Context, Interceptor as _, Outcome, Request, Response, Timing,
-};
+use amrm_proxy::interceptor::{Action, Actions, Context, Interceptor as _};
 use amrm_proxy::role_history::ServiceHistory;
 use amrm_proxy::role_history::files::HistoryNews;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -117,7 +116,11 @@ impl Attempt {
             skipped: 0,
         };
         let context = self.context();
-        self.history.on_history(&news, &context, &mut Vec::new());
+        let mut actions = Actions {
+            chain: &mut Vec::new(),
+            own: &mut Vec::new(),
+        };
+        self.history.on_event(news, &context, &mut actions);
     }
 
     fn context(&self) -> Context<'static> {
@@ -162,18 +165,17 @@ impl Attempt {
             allocated_containers: given.into_iter().collect(),
             ..AllocateResponseProto::default()
         };
-        let mut request = Request {
-            method: AmMethod::Allocate,
-            message: raw(&call),
-            allocated: Vec::new(),
-            preferences: Default::default(),
-        };
+        let mut request = Request::new(AmMethod::Allocate, raw(&call));
         let mut outcome: Outcome = Ok(Response {
             message: raw(&answer),
             scheduling: RawMessage::default(),
         });
         let context = self.context();
-        let mut actions: Vec<Action> = Vec::new();
+        let (mut chain, mut own) = (Vec::<Action>::new(), Vec::new());
+        let mut actions = Actions {
+            chain: &mut chain,
+            own: &mut own,
+        };
         let begin = Instant::now();
         let passed = self
             .history
@@ -182,7 +184,7 @@ impl Attempt {
             .on_response(AmMethod::Allocate, &mut outcome, &context, &mut actions);
         let took = begin.elapsed();
         passed.expect("a history refuses nothing");
-        let _ = black_box((request, outcome, actions));
+        let _ = black_box((request, outcome, chain, own));
         took
     }
 }

@@ -11,7 +11,8 @@ use records::{ApplicationAttemptId, MonoMillis};
 use sched::Locality;
 use tokio::sync::watch;
 
-use crate::interceptor::{Gauges, Timing};
+use crate::call::Timing;
+use crate::distributed_scheduler::gauges::Gauges;
 use crate::observe::Observation;
 
 /// Opportunistic containers by distance from the requested location.
@@ -59,7 +60,7 @@ pub struct AttemptNumbers {
     pub relabelled: u64,
     /// Promotions of relabelled containers that were requested.
     pub promotions_asked: u64,
-    /// Gauges of the interceptors as of the last call's end.
+    /// Gauges of the distributed scheduler as of the last call's end.
     pub gauges: Gauges,
 }
 
@@ -99,30 +100,21 @@ impl AttemptNumbers {
     }
 
     /// Counts a call that has ended.
-    pub(crate) fn record_call(&mut self, at: MonoMillis, took: Timing, gauges: Gauges) {
+    pub(crate) fn record_call(&mut self, at: MonoMillis, took: Timing) {
         self.calls += 1;
         self.last_call_at = Some(at);
         self.took = Timing {
             total: self.took.total.saturating_add(took.total),
             rm: self.took.rm.saturating_add(took.rm),
         };
-        self.gauges = gauges;
     }
 }
 
 /// Latest numbers of a pipeline, published for readers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PublishedNumbers(watch::Sender<AttemptNumbers>);
 
 impl PublishedNumbers {
-    /// Makes the numbers of an attempt that has not called since its pipeline was made.
-    pub(crate) fn new(gauges: Gauges) -> Self {
-        Self(watch::Sender::new(AttemptNumbers {
-            gauges,
-            ..AttemptNumbers::default()
-        }))
-    }
-
     /// Returns the latest numbers.
     pub(crate) fn read(&self) -> AttemptNumbers {
         *self.0.borrow()
@@ -156,6 +148,16 @@ pub struct ProxiedAttempts {
     pub most_active: Vec<AttemptActivity>,
     /// Number of all attempts that have a pipeline.
     pub total: usize,
+}
+
+/// State of the proxy at one moment, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProxySnapshot {
+    /// Number of attempts that have a pipeline.
+    pub pipelines: usize,
+    /// Gauges summed over all pipelines, each as of its last call. A list of nodes counts only
+    /// while its AM calls often enough for the list to be used.
+    pub gauges: Gauges,
 }
 
 /// Keeps the `max` items that come first by `key`, in no order.
@@ -231,8 +233,9 @@ mod tests {
             nodes_at: Some(MonoMillis(9)),
             containers_live: 6,
         };
-        numbers.record_call(MonoMillis(10), took(500, 300), Gauges::default());
-        numbers.record_call(MonoMillis(20), took(1_500, 700), gauges);
+        numbers.record_call(MonoMillis(10), took(500, 300));
+        numbers.record_call(MonoMillis(20), took(1_500, 700));
+        numbers.gauges = gauges;
         let given = GivenContainers {
             node_local: 3,
             rack_local: 2,

@@ -1,7 +1,10 @@
 //! Counts and times every call. Is the interceptor nearest to the AM, so that it sees outcomes as
 //! the AM does.
 
-use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome};
+use std::convert::Infallible;
+
+use crate::call::{AmMethod, Outcome};
+use crate::interceptor::{Action, Actions, Context, Interceptor};
 use crate::observe::{CallResult, Observation};
 
 /// Interceptor that observes every outcome. Keeps no state.
@@ -9,19 +12,22 @@ use crate::observe::{CallResult, Observation};
 pub struct CallMetrics;
 
 impl Interceptor for CallMetrics {
+    type Effect = Infallible;
+    type Event = Infallible;
+
     fn on_response(
         &mut self,
         method: AmMethod,
         outcome: &mut Outcome,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Infallible>,
     ) {
         let result = if outcome.is_ok() {
             CallResult::Answered
         } else {
             CallResult::Refused
         };
-        actions.push(Action::Observe(Observation::Call {
+        actions.chain.push(Action::Observe(Observation::Call {
             method,
             result,
             timing: context.timing,

@@ -3,16 +3,15 @@
 use records::{ApplicationAttemptId, Now};
 use wire::exception::RemoteException;
 
-use crate::interceptor::{
-    Action, AmMethod, Context, Gauges, Interceptor, Outcome, Request, Response,
-};
-use crate::role_history::files::HistoryNews;
-use crate::store::Part;
+use crate::call::{AmMethod, Outcome, Request, Response};
+use crate::interceptor::{Action, Context};
+use crate::link::Link;
+use crate::store::{AttemptParts, Part};
 
 /// Interceptors of one attempt, the one nearest to the AM first.
 #[derive(Debug, Default)]
 pub struct Chain {
-    interceptors: Vec<Box<dyn Interceptor>>,
+    links: Vec<Box<dyn Link>>,
 }
 
 /// Result of taking a request through the chain.
@@ -28,8 +27,28 @@ pub struct Inbound {
 impl Chain {
     /// Makes a chain of these interceptors, the one nearest to the AM first.
     #[must_use]
-    pub fn new(interceptors: Vec<Box<dyn Interceptor>>) -> Self {
-        Self { interceptors }
+    pub fn new(links: Vec<Box<dyn Link>>) -> Self {
+        Self { links }
+    }
+
+    /// Gathers news of the performers before a request of this method. Returns whether there are
+    /// some, for [`tell`](Self::tell).
+    pub async fn listen(&mut self, method: AmMethod) -> bool {
+        let mut is_news = false;
+        for link in &mut self.links {
+            if let Some(listening) = link.listen(method) {
+                listening.await;
+                is_news = true;
+            }
+        }
+        is_news
+    }
+
+    /// Passes the gathered news to the interceptors.
+    pub fn tell(&mut self, context: &Context<'_>, actions: &mut Vec<Action>) {
+        for link in &mut self.links {
+            link.tell(context, actions);
+        }
     }
 
     /// Shows the request to every interceptor, until one refuses it.
@@ -40,8 +59,8 @@ impl Chain {
         actions: &mut Vec<Action>,
     ) -> Inbound {
         let mut delay_ms = 0_u64;
-        for (passed, interceptor) in self.interceptors.iter_mut().enumerate() {
-            match interceptor.on_request(request, context, actions) {
+        for (passed, link) in self.links.iter_mut().enumerate() {
+            match link.on_request(request, context, actions) {
                 Ok(pass) => delay_ms = delay_ms.saturating_add(pass.delay_ms),
                 Err(refusal) => {
                     return Inbound {
@@ -52,7 +71,7 @@ impl Chain {
             }
         }
         Inbound {
-            passed: self.interceptors.len(),
+            passed: self.links.len(),
             result: Ok(delay_ms),
         }
     }
@@ -66,8 +85,8 @@ impl Chain {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) {
-        for interceptor in self.interceptors.iter_mut().take(passed).rev() {
-            interceptor.on_response(method, outcome, context, actions);
+        for link in self.links.iter_mut().take(passed).rev() {
+            link.on_response(method, outcome, context, actions);
         }
     }
 
@@ -80,36 +99,20 @@ impl Chain {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) {
-        for interceptor in self.interceptors.iter_mut().rev() {
-            interceptor.on_reregistered(grant, request, context, actions);
+        for link in self.links.iter_mut().rev() {
+            link.on_reregistered(grant, request, context, actions);
         }
     }
 
-    /// Passes news about the role history's files to every interceptor.
-    pub fn history_news(
-        &mut self,
-        news: &HistoryNews,
-        context: &Context<'_>,
-        actions: &mut Vec<Action>,
-    ) {
-        for interceptor in &mut self.interceptors {
-            interceptor.on_history(news, context, actions);
-        }
+    /// Returns the parts that the interceptors store.
+    pub fn parts(&self) -> impl Iterator<Item = Part> {
+        self.links.iter().flat_map(|link| link.parts()).copied()
     }
 
-    /// Passes a record from before the restart to every interceptor; each reads the parts it wrote.
-    pub fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
-        for interceptor in &mut self.interceptors {
-            interceptor.restore(attempt, part, value, now);
+    /// Restores the interceptors from records of before a restart. Each gets its own parts only.
+    pub fn restore(&mut self, attempt: ApplicationAttemptId, parts: &AttemptParts, now: Now) {
+        for link in &mut self.links {
+            link.restore(attempt, parts, now);
         }
-    }
-
-    /// Returns the gauges of all interceptors, added up.
-    #[must_use]
-    pub fn gauges(&self) -> Gauges {
-        self.interceptors
-            .iter()
-            .map(|interceptor| interceptor.gauges())
-            .fold(Gauges::default(), Gauges::and)
     }
 }

@@ -232,17 +232,6 @@ pub struct RelabelRule {
     pub promote_after_ms: Option<u64>,
 }
 
-/// Returns whether a rule for this user and tag, each if set, applies to an application.
-pub(crate) fn applies(
-    rule_user: Option<&str>,
-    rule_tag: Option<&str>,
-    user: &str,
-    tags: &[String],
-) -> bool {
-    rule_user.is_none_or(|wanted| wanted == user)
-        && rule_tag.is_none_or(|wanted| tags.iter().any(|tag| tag == wanted))
-}
-
 /// Role histories of the services whose AMs run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryConfig {
@@ -262,6 +251,8 @@ pub struct ProxyConfig {
     pub pipeline: Vec<InterceptorKind>,
     /// Addresses of the ResourceManagers, and how they are called.
     pub rm: RmConfig,
+    /// AMRMToken that AMs are started with.
+    pub token: TokenPolicy,
     /// Lifetime of the local master key of AMRMTokens.
     pub keys: RollTimes,
     /// Limits of each attempt's calls and asks.
@@ -272,6 +263,17 @@ pub struct ProxyConfig {
     pub role_history: Option<HistoryConfig>,
     /// Settings of the distributed scheduler's allocator.
     pub allocator: DistributedAllocatorConfig,
+}
+
+/// AMRMToken that an AM is started with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenPolicy {
+    /// A local one in place of the ResourceManager's, as in Hadoop: the AM can call through this
+    /// node only.
+    #[default]
+    Replace,
+    /// The ResourceManager's: the AM can call through this node, and the ResourceManager itself.
+    Keep,
 }
 
 /// Interval at which the proxy checks whether its key has to roll.

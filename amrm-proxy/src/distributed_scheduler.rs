@@ -21,13 +21,16 @@
 
 mod asks;
 mod containers;
+pub(crate) mod gauges;
 mod grants;
 mod nm_tokens;
 mod node_lists;
 mod persisted;
+pub(crate) mod publish;
 mod reregistration;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -35,7 +38,7 @@ use prost::Message as _;
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, Now};
 use sched::{
     DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
-    DistributedOpportunisticContainerAllocator,
+    DistributedOpportunisticContainerAllocator, HostPreferences,
 };
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
@@ -45,18 +48,18 @@ use wire::proto::hadoop_yarn::{
 use wire::raw_message::RawMessage;
 
 use self::asks::{BadAsk, BadBlacklist, Undelivered};
-pub use self::containers::NodeTokenKeys;
 use self::containers::{ContainerWriter, Terms};
+pub use self::gauges::Gauges;
 use self::grants::{read_gone_nodes, read_grant, read_nodes};
 use self::nm_tokens::NmTokens;
 use self::node_lists::NodeLists;
-use self::persisted::IdFloor;
+use self::persisted::{ASKS, BLACKLIST, IdFloor, LIMITS, NEXT_ID};
 use self::reregistration::SigningKeys;
+use crate::call::{AmMethod, Outcome, Request, Response};
 use crate::fields::{allocate_request, allocate_response};
-use crate::interceptor::{
-    Action, AmMethod, Context, Gauges, Interceptor, Outcome, Pass, Request, Response,
-};
+use crate::interceptor::{Action, Actions, Context, Interceptor, Pass};
 use crate::observe::Observation;
+use crate::rm_forwarder::AllocatedContainers;
 use crate::store::Part;
 
 /// Maximum of containers whose completion is awaited, for metrics. Equals the number that an
@@ -216,8 +219,9 @@ impl DistributedScheduler {
         let (Some(keys), Some(token_life_ms)) = (keys, token_life_ms) else {
             return Vec::new();
         };
-        let preferences = std::mem::take(&mut request.preferences);
-        self.allocator.set_preferences(preferences);
+        let preferences = request.notes.take::<HostPreferences>();
+        self.allocator
+            .set_preferences(preferences.unwrap_or_default());
         let given = self.allocator.allocate(context.now.mono);
         let Some(lowest) = given
             .iter()
@@ -236,10 +240,10 @@ impl DistributedScheduler {
         );
         let containers: Vec<Bytes> = given.iter().map(|given| writer.encode(given)).collect();
         if let Some(record) = self.id_floor.note_used(lowest) {
-            actions.push(Action::Persist(Part::NextId, Some(record)));
+            actions.push(Action::Persist(NEXT_ID, Some(record)));
         }
         self.unsaved.asks = true;
-        request.allocated.extend(containers.iter().cloned());
+        request.notes.put(AllocatedContainers(containers.clone()));
         containers
     }
 
@@ -256,16 +260,13 @@ impl DistributedScheduler {
             .is_none_or(|known| known.container_id_start != grant.container_id_start);
         // The range is stored first: with the new range alone, the stored floor lies outside of
         // it, and nothing is allocated.
-        actions.push(Action::Persist(
-            Part::Limits,
-            Some(persisted::limits(&grant)),
-        ));
+        actions.push(Action::Persist(LIMITS, Some(persisted::limits(&grant))));
         self.allocator.registered(grant, nodes, now);
         if is_new {
             let record = self
                 .id_floor
                 .new_range(self.allocator.lowest_container_id());
-            actions.push(Action::Persist(Part::NextId, Some(record)));
+            actions.push(Action::Persist(NEXT_ID, Some(record)));
         }
     }
 
@@ -374,13 +375,10 @@ impl DistributedScheduler {
         }
         let state = self.allocator.state();
         if self.unsaved.asks {
-            actions.push(Action::Persist(Part::Asks, persisted::asks(&state)));
+            actions.push(Action::Persist(ASKS, persisted::asks(&state)));
         }
         if self.unsaved.blacklist {
-            actions.push(Action::Persist(
-                Part::Blacklist,
-                persisted::blacklist(&state),
-            ));
+            actions.push(Action::Persist(BLACKLIST, persisted::blacklist(&state)));
         }
         self.unsaved = Unsaved {
             written_at: now,
@@ -390,11 +388,16 @@ impl DistributedScheduler {
 }
 
 impl Interceptor for DistributedScheduler {
+    type Effect = Gauges;
+    type Event = Infallible;
+
+    const PARTS: &'static [Part] = &[LIMITS, NEXT_ID, ASKS, BLACKLIST];
+
     fn on_request(
         &mut self,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Gauges>,
     ) -> Result<Pass, RemoteException> {
         // The containers of an abandoned call are still in the allocator.
         self.in_progress = None;
@@ -413,7 +416,7 @@ impl Interceptor for DistributedScheduler {
             self.in_progress = Some(if is_repeat {
                 CallInProgress::Repeat
             } else {
-                let containers = self.allocate(request_id, request, context, actions);
+                let containers = self.allocate(request_id, request, context, actions.chain);
                 self.unanswered = Some(request_id);
                 CallInProgress::Next {
                     request_id,
@@ -429,23 +432,21 @@ impl Interceptor for DistributedScheduler {
         method: AmMethod,
         outcome: &mut Outcome,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Gauges>,
     ) {
         let in_progress = self.in_progress.take();
-        let Ok(response) = outcome else {
-            return;
-        };
-        match (method, in_progress) {
-            (AmMethod::Register, _) => {
+        match (method, in_progress, outcome) {
+            (AmMethod::Register, _, Ok(response)) => {
                 self.on_registered(context);
-                self.granted(&response.scheduling, context.now.mono, actions);
+                self.granted(&response.scheduling, context.now.mono, actions.chain);
             }
-            (AmMethod::Allocate, Some(in_progress)) => {
-                self.answered(in_progress, response, context, actions);
-                self.persist_changes(context.now.mono, actions);
+            (AmMethod::Allocate, Some(in_progress), Ok(response)) => {
+                self.answered(in_progress, response, context, actions.chain);
+                self.persist_changes(context.now.mono, actions.chain);
             }
-            (AmMethod::Allocate, None) | (AmMethod::Finish, _) => {}
+            (AmMethod::Allocate, None, _) | (AmMethod::Finish, ..) | (_, _, Err(_)) => {}
         }
+        actions.own.push(self.gauges());
     }
 
     fn on_reregistered(
@@ -453,17 +454,24 @@ impl Interceptor for DistributedScheduler {
         grant: Option<&Response>,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Gauges>,
     ) {
         self.on_new_rm(request, context);
         if let Some(grant) = grant {
-            self.granted(&grant.scheduling, context.now.mono, actions);
+            self.granted(&grant.scheduling, context.now.mono, actions.chain);
         }
     }
 
-    fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
+    fn restore(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        part: Part,
+        value: &[u8],
+        now: Now,
+        own: &mut Vec<Gauges>,
+    ) {
         if !persisted::restore_part(&mut self.restoring, part, value) {
-            tracing::warn!(%attempt, ?part, "a stored record of opportunistic asks cannot be read");
+            tracing::warn!(%attempt, part = part.key(), "a stored record of opportunistic asks cannot be read");
             return;
         }
         let state = self.restoring.clone();
@@ -479,14 +487,7 @@ impl Interceptor for DistributedScheduler {
                 tracing::warn!(%attempt, %error, "the stored records of opportunistic asks cannot be used");
             }
         }
-    }
-
-    fn gauges(&self) -> Gauges {
-        Gauges {
-            containers_outstanding: self.allocator.asks().containers(),
-            nodes_at: self.allocator.nodes_received(),
-            containers_live: u64::try_from(self.live.len()).unwrap_or(u64::MAX),
-        }
+        own.push(self.gauges());
     }
 }
 

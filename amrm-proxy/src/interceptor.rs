@@ -2,95 +2,27 @@
 //! back.
 //!
 //! Hooks are pure. They read and edit the message, get the time as a value and keep state for one
-//! attempt. For effects outside they return [`Action`]s. No hook waits or performs anything, so
-//! each can be tested with plain values. Source:
+//! attempt. For effects outside they fill [`Actions`]. No hook waits or performs anything, so each
+//! can be tested with plain values. Source:
 //! `org.apache.hadoop.yarn.server.nodemanager.amrmproxy.RequestInterceptor`.
+//!
+//! Three effects are the chain's, the same for all interceptors: [`Action`]. Everything else that
+//! an interceptor does outside is an effect of its own type, which its own [`Performer`] performs:
+//! files, messages to other nodes, what readers see. Neither the chain nor the pipeline knows of
+//! it.
 
+use std::convert::Infallible;
 use std::fmt;
-use std::time::Duration;
 
-use bytes::Bytes;
-use records::{ApplicationAttemptId, ContainerId, MonoMillis, Now};
-use role_history::Snapshot;
-use sched::HostPreferences;
+use records::{ApplicationAttemptId, Now};
 use wire::exception::RemoteException;
-use wire::raw_message::RawMessage;
+use wire::rpc::BoxFuture;
 use wire::token::Token;
 
-use crate::distributed_scheduler::NodeTokenKeys;
-use crate::node_updates::NodeUpdate;
+use crate::call::{AmMethod, Outcome, Request, Response, Timing};
+use crate::node_keys::NodeTokenKeys;
 use crate::observe::Observation;
-use crate::role_history::files::HistoryNews;
-use crate::role_history::view::RoleHistoryView;
 use crate::store::Part;
-
-/// A method of ApplicationMasterProtocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AmMethod {
-    /// The `registerApplicationMaster` call.
-    Register,
-    /// The `allocate` call, which is also the AM's heartbeat.
-    Allocate,
-    /// The `finishApplicationMaster` call.
-    Finish,
-}
-
-impl AmMethod {
-    /// Every method, in the order of an AM's life.
-    pub const ALL: [Self; 3] = [Self::Register, Self::Allocate, Self::Finish];
-
-    /// Returns the method's name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Register => "registerApplicationMaster",
-            Self::Allocate => "allocate",
-            Self::Finish => "finishApplicationMaster",
-        }
-    }
-
-    /// Returns the method of this name, or `None` for a name outside the protocol.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.as_str() == name)
-    }
-}
-
-/// A call on its way to the ResourceManager.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Method that the AM calls.
-    pub method: AmMethod,
-    /// Message of ApplicationMasterProtocol as the AM sent it, with the edits so far.
-    pub message: RawMessage,
-    /// Containers that this node has allocated and reports to the ResourceManager, each an encoded
-    /// `ContainerProto`. Empty except in `allocate` with distributed scheduling.
-    pub allocated: Vec<Bytes>,
-    /// Hosts that opportunistic asks prefer.
-    pub preferences: HostPreferences,
-}
-
-/// An answer on its way to the AM.
-#[derive(Clone, Debug, Default)]
-pub struct Response {
-    /// Message of ApplicationMasterProtocol.
-    pub message: RawMessage,
-    /// Fields of the distributed protocol's answer that are meant for this node. Empty without
-    /// distributed scheduling.
-    pub scheduling: RawMessage,
-}
-
-/// Answer of a call, or the exception in its place.
-pub type Outcome = Result<Response, RemoteException>;
-
-/// Time that a call has taken so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Timing {
-    /// Time since the whole request was read.
-    pub total: Duration,
-    /// Share of `total` spent on the ResourceManager, with its retries and pauses.
-    pub rm: Duration,
-}
 
 /// Facts about the call and the node that every hook gets.
 #[derive(Clone, Copy, Debug)]
@@ -105,13 +37,12 @@ pub struct Context<'a> {
     pub keys: Option<&'a NodeTokenKeys>,
     /// Time taken so far; set only on the way back.
     pub timing: Timing,
-    /// Local AMRMToken to hand to the AM, set when the key has rolled since the AM's token was
-    /// issued.
+    /// AMRMToken to hand to the AM, set when there is a newer one than the AM has shown.
     pub renewed_token: Option<&'a Token>,
 }
 
-/// An effect that an interceptor requests. Actions are performed in order, before the AM gets its
-/// answer.
+/// An effect that every interceptor may request. The pipeline performs actions in order, before the
+/// AM gets its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Use this AMRMToken towards the ResourceManager, which repeats a renewed token until it is
@@ -119,16 +50,17 @@ pub enum Action {
     UseRmToken(Token),
     /// Store this part of the attempt's state for a restart; `None` removes it from the store.
     Persist(Part, Option<Vec<u8>>),
-    /// Send newer container tokens to a node. The AM does not know about them and will not.
-    UpdateContainers(NodeUpdate),
-    /// Stop sending tokens of these containers, which have ended.
-    WithdrawUpdates(Vec<ContainerId>),
-    /// Save this copy of the role history, off the call's path.
-    SaveHistory(Box<Snapshot>),
-    /// Publish this view of the role history for readers.
-    PublishHistory(Box<RoleHistoryView>),
     /// Count or record this observation.
     Observe(Observation),
+}
+
+/// Effects that the hooks of one interceptor request.
+#[derive(Debug)]
+pub struct Actions<'a, E> {
+    /// Effects of the chain.
+    pub chain: &'a mut Vec<Action>,
+    /// Effects of the interceptor's own. Its performer performs them in order, when the hook ends.
+    pub own: &'a mut Vec<E>,
 }
 
 /// Permission for a call to go on.
@@ -138,34 +70,17 @@ pub struct Pass {
     pub delay_ms: u64,
 }
 
-/// Current numbers of an attempt's interceptors, added up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gauges {
-    /// Opportunistic containers requested and not allocated yet.
-    pub containers_outstanding: u64,
-    /// Time at which the current list of nodes arrived; `None` without a list.
-    pub nodes_at: Option<MonoMillis>,
-    /// Containers allocated here whose completion has not been reported to the AM.
-    pub containers_live: u64,
-}
-
-impl Gauges {
-    /// Combines both: sums of the counts, and the older of the two lists of nodes.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            containers_outstanding: self.containers_outstanding + other.containers_outstanding,
-            nodes_at: match (self.nodes_at, other.nodes_at) {
-                (Some(one), Some(another)) => Some(one.min(another)),
-                (one, another) => one.or(another),
-            },
-            containers_live: self.containers_live + other.containers_live,
-        }
-    }
-}
-
 /// Interceptor of one attempt. Calls of an attempt arrive one at a time.
 pub trait Interceptor: Send + fmt::Debug {
+    /// Effect that its [`Performer`] performs; `Infallible` for none.
+    type Effect: Send + fmt::Debug;
+    /// News that its [`Performer`] brings; `Infallible` for none.
+    type Event: Send + fmt::Debug;
+
+    /// Parts of the attempt's state that this interceptor stores, in the order in which
+    /// [`restore`](Self::restore) gets them. No two interceptors of a chain have the same.
+    const PARTS: &'static [Part] = &[];
+
     /// Handles a request on its way to the ResourceManager.
     ///
     /// # Errors
@@ -175,7 +90,7 @@ pub trait Interceptor: Send + fmt::Debug {
         &mut self,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Self::Effect>,
     ) -> Result<Pass, RemoteException> {
         let _ = (request, context, actions);
         Ok(Pass::default())
@@ -188,7 +103,7 @@ pub trait Interceptor: Send + fmt::Debug {
         method: AmMethod,
         outcome: &mut Outcome,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Self::Effect>,
     ) {
         let _ = (method, outcome, context, actions);
     }
@@ -202,46 +117,57 @@ pub trait Interceptor: Send + fmt::Debug {
         grant: Option<&Response>,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Self::Effect>,
     ) {
         let _ = (grant, request, context, actions);
     }
 
-    /// Handles news about the files of the service's role history, before a request.
-    fn on_history(&mut self, news: &HistoryNews, context: &Context<'_>, actions: &mut Vec<Action>) {
-        let _ = (news, context, actions);
+    /// Handles news of its performer, before a request.
+    fn on_event(
+        &mut self,
+        event: Self::Event,
+        context: &Context<'_>,
+        actions: &mut Actions<'_, Self::Effect>,
+    ) {
+        let _ = (event, context, actions);
     }
 
-    /// Restores a part that [`Action::Persist`] stored before a restart. Parts of other
-    /// interceptors are ignored.
-    fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
-        let _ = (attempt, part, value, now);
-    }
-
-    /// Returns the current numbers for metrics.
-    fn gauges(&self) -> Gauges {
-        Gauges::default()
+    /// Restores one of [`PARTS`](Self::PARTS), which [`Action::Persist`] stored before a restart.
+    /// `own`: effects of its own, as in [`Actions`].
+    fn restore(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        part: Part,
+        value: &[u8],
+        now: Now,
+        own: &mut Vec<Self::Effect>,
+    ) {
+        let _ = (attempt, part, value, now, own);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Performs the own effects of one attempt's interceptor, and brings it news. Dropped with the
+/// attempt's pipeline.
+pub trait Performer<I: Interceptor>: Send + fmt::Debug {
+    /// Performs an effect. Runs within a call, so it must not block: work that takes time goes to a
+    /// thread or a task.
+    fn perform(&mut self, effect: I::Effect);
 
-    #[test]
-    fn gauges_are_summed_and_the_older_list_of_nodes_counts() {
-        let gauges = |count, at| Gauges {
-            containers_outstanding: count,
-            nodes_at: at,
-            containers_live: 10 * count,
-        };
-        let (early, late) = (Some(MonoMillis(1)), Some(MonoMillis(2)));
-        for (one, other, oldest) in [
-            (early, late, early),
-            (late, early, early),
-            (None, late, late),
-        ] {
-            assert_eq!(gauges(1, one).and(gauges(2, other)), gauges(3, oldest));
-        }
+    /// Returns the news since the last call, to wait for before a request of this method; `None`,
+    /// which costs nothing, if there are none. A wait for news that are on their way must be
+    /// bounded and short: the AM's call waits for it.
+    fn events(&mut self, method: AmMethod) -> Option<BoxFuture<'_, Vec<I::Event>>> {
+        let _ = method;
+        None
+    }
+}
+
+/// Performer of an interceptor without effects of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoPerformer;
+
+impl<I: Interceptor<Effect = Infallible>> Performer<I> for NoPerformer {
+    fn perform(&mut self, effect: Infallible) {
+        match effect {}
     }
 }

@@ -33,8 +33,8 @@ use wire::protocol::container_management::{self, GetContainerStatuses, UpdateCon
 use wire::secrets::nm_token;
 
 use self::queues::{Answer, Call, Ended, Key, Queues};
+use crate::node_keys::NodeKeys;
 use crate::observe::{Observation, Observer};
-use crate::pipeline::NodeKeys;
 
 /// Most calls of nodes at once. Pauses between the tries of a call do not count.
 const CALLS_MAX: usize = 64;
@@ -75,7 +75,7 @@ pub(crate) struct Order {
     pub(crate) ended: CancellationToken,
 }
 
-/// Queues of updates, filled by the pipelines and emptied by the task. Bounded by the number of
+/// Queues of updates, filled by the attempts and emptied by the task. Bounded by the number of
 /// containers that the attempts' rules promote.
 #[derive(Debug, Default)]
 struct Shared {
@@ -90,8 +90,8 @@ impl Shared {
     }
 }
 
-/// Entry to the queues, for the pipelines.
-#[derive(Debug)]
+/// Entry to the queues, for the attempts.
+#[derive(Clone, Debug)]
 pub(crate) struct NodeUpdates(Arc<Shared>);
 
 /// Task that sends the queued updates to their nodes. While it does not run, updates wait.
@@ -300,7 +300,7 @@ mod tests {
     use wire::proto::hadoop_yarn::{ContainerExceptionMapProto, ContainerStatusProto};
 
     use super::*;
-    use crate::distributed_scheduler::NodeTokenKeys;
+    use crate::node_keys::NodeTokenKeys;
 
     struct Unregistered;
 

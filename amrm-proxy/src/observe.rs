@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sched::Locality;
 
-use crate::interceptor::{AmMethod, Gauges, Timing};
+use crate::call::{AmMethod, Timing};
 
 /// Result of a proxied call as the AM sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,14 +105,4 @@ pub struct NoObserver;
 
 impl Observer for NoObserver {
     fn observe(&self, _: &Observation) {}
-}
-
-/// State of the proxy at one moment, for metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProxySnapshot {
-    /// Number of attempts that have a pipeline.
-    pub pipelines: usize,
-    /// Gauges summed over all pipelines, each as of its last call. A list of nodes counts only
-    /// while its AM calls often enough for the list to be used.
-    pub gauges: Gauges,
 }

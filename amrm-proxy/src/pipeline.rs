@@ -5,61 +5,40 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use records::{ApplicationAttemptId, Now};
-use sched::HostPreferences;
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 use wire::exception::{HadoopException, RemoteException};
-use wire::proto::hadoop_common::TokenProto;
 use wire::raw_message::RawMessage;
-use wire::secrets::AmrmTokenSecretManager;
 use wire::token::Token;
 
 use crate::attempts::{Activity, AttemptNumbers, PublishedNumbers};
+use crate::call::{AmMethod, Outcome, Request, Response, Timing};
 use crate::chain::Chain;
-use crate::config::OptIn;
-use crate::distributed_scheduler::NodeTokenKeys;
-use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Response, Timing};
-use crate::node_updates::{NodeUpdates, Order};
+use crate::identity::{Attempt, AttemptIdentity, IDENTITY};
+use crate::interceptor::{Action, Context};
+use crate::master_tokens::{KeptTokens, MasterTokens};
+use crate::node_keys::{NodeKeys, NodeTokenKeys};
 use crate::observe::{Observation, Observer, ThrottleReason};
 use crate::registration::{Registration, Step};
 use crate::rm_forwarder::{HOLD_MAX, RmForwarder};
-use crate::role_history::files::HistoryFile;
-use crate::role_history::view::RoleHistoryView;
-use crate::store::{AttemptRecords, IdentityRecord, OptInRecord, Part, Record as _};
+use crate::store::{AttemptRecords, Part};
 
 /// Maximum of calls of one attempt in the pipeline, the current one included. An AM's library makes
 /// one at a time, and one more when the AM ends during a heartbeat or its connection broke. Waiting
 /// calls keep their requests in memory.
 const CALLS_WAITING_MAX: usize = 16;
 
-/// Source of the keys with which this node signs tokens.
-pub trait NodeKeys: Send + Sync + 'static {
-    /// Returns the current keys; `None` while the node is not registered.
-    fn current(&self) -> Option<NodeTokenKeys>;
-}
-
 /// Function that reads the agent's clocks.
 pub type ReadClock = dyn Fn() -> Now + Send + Sync;
 
 /// Parts of the proxy that all pipelines use.
 pub(crate) struct Shared {
-    pub(crate) secrets: Arc<AmrmTokenSecretManager>,
+    pub(crate) tokens: Arc<MasterTokens>,
     pub(crate) node_keys: Arc<dyn NodeKeys>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) clock: Arc<ReadClock>,
     pub(crate) activity: Activity,
-    pub(crate) node_updates: NodeUpdates,
-}
-
-/// Attempt that a pipeline belongs to, with its application's user, tags and choice of a role
-/// history.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AttemptIdentity {
-    pub(crate) attempt: ApplicationAttemptId,
-    pub(crate) user: String,
-    pub(crate) tags: Vec<String>,
-    pub(crate) role_history: Option<OptIn>,
 }
 
 /// Interceptors, registration and forwarder of an attempt. Owned by the current call.
@@ -67,8 +46,19 @@ pub(crate) struct Work {
     pub(crate) chain: Chain,
     pub(crate) registration: Registration,
     pub(crate) forwarder: RmForwarder,
-    /// Files of the role history, if the AM opts in to one.
-    pub(crate) history: Option<HistoryFile>,
+}
+
+impl Work {
+    /// Returns the parts of the attempt's state that are stored.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> {
+        let others = Registration::PARTS.iter().copied().chain([IDENTITY]);
+        self.chain.parts().chain(others)
+    }
+
+    /// Returns whether a part of this key is stored.
+    pub(crate) fn has_part(&self, key: &str) -> bool {
+        self.parts().any(|part| part.key() == key)
+    }
 }
 
 /// Begin of a call, and the time at which the AM gets an answer at the latest.
@@ -88,9 +78,7 @@ pub(crate) struct Pipeline {
     /// attempt would do the same with two more hops per call.
     work: Mutex<Work>,
     /// Numbers for readers, who must not wait for a call.
-    numbers: PublishedNumbers,
-    /// Role history for readers; `None` for an attempt without one.
-    role_history: watch::Sender<Option<Arc<RoleHistoryView>>>,
+    numbers: Arc<PublishedNumbers>,
     /// Permits for calls in the pipeline, waiting or current.
     places: Semaphore,
     ended: CancellationToken,
@@ -101,19 +89,23 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     pub(crate) fn new(
-        identity: AttemptIdentity,
+        attempt: Attempt,
         shared: Arc<Shared>,
         records: Box<dyn AttemptRecords>,
         work: Work,
     ) -> Self {
+        let Attempt {
+            identity,
+            numbers,
+            ended,
+        } = attempt;
         Self {
             identity,
             shared,
-            numbers: PublishedNumbers::new(work.chain.gauges()),
-            role_history: watch::Sender::new(None),
+            numbers,
             work: Mutex::new(work),
             places: Semaphore::new(CALLS_WAITING_MAX),
-            ended: CancellationToken::new(),
+            ended,
             records,
         }
     }
@@ -164,13 +156,11 @@ impl Pipeline {
     ) -> Outcome {
         let mut actions = Vec::new();
         let keys = self.shared.node_keys.current();
-        let mut request = Request {
-            method,
-            message,
-            allocated: Vec::new(),
-            preferences: HostPreferences::default(),
-        };
-        self.pass_history_news(work, method, &mut actions).await;
+        let mut request = Request::new(method, message);
+        if work.chain.listen(method).await {
+            let context = self.context(None, Timing::default(), None);
+            work.chain.tell(&context, &mut actions);
+        }
         // From the AM towards the ResourceManager.
         let inbound = work.chain.inbound(
             &mut request,
@@ -201,15 +191,15 @@ impl Pipeline {
         };
         let renewed = self
             .shared
-            .secrets
+            .tokens
             .renewed_token(self.identity.attempt, presented);
         let context = self.context(keys.as_ref(), timing, renewed.as_ref());
         work.chain
             .outbound(inbound.passed, method, &mut outcome, &context, &mut actions);
         self.perform(work, &mut actions);
-        let (at, gauges) = (context.now.mono, work.chain.gauges());
+        let at = context.now.mono;
         self.numbers
-            .change(|numbers| numbers.record_call(at, timing, gauges));
+            .change(|numbers| numbers.record_call(at, timing));
         self.shared.activity.notify();
         outcome
     }
@@ -257,23 +247,6 @@ impl Pipeline {
         self.perform(work, actions);
     }
 
-    /// Passes news about the role history's files to the interceptors. A registration waits for the
-    /// history for a moment.
-    async fn pass_history_news(
-        &self,
-        work: &mut Work,
-        method: AmMethod,
-        actions: &mut Vec<Action>,
-    ) {
-        let Some(file) = &mut work.history else {
-            return;
-        };
-        for news in file.news(method == AmMethod::Register).await {
-            let context = self.context(None, Timing::default(), None);
-            work.chain.history_news(&news, &context, actions);
-        }
-    }
-
     fn context<'a>(
         &'a self,
         keys: Option<&'a NodeTokenKeys>,
@@ -296,31 +269,10 @@ impl Pipeline {
                 Action::UseRmToken(token) => {
                     if work.forwarder.use_token(token.clone()) {
                         tracing::info!(attempt = %self.identity.attempt, "the ResourceManager has renewed the AMRMToken");
-                        self.persist_identity(&token);
+                        self.renewed(&token);
                     }
                 }
                 Action::Persist(part, value) => self.records.put(part, value),
-                Action::UpdateContainers(update) => {
-                    let order = Order {
-                        attempt: self.identity.attempt,
-                        user: self.identity.user.clone(),
-                        update,
-                        ended: self.ended.clone(),
-                    };
-                    self.shared.node_updates.order(order);
-                }
-                Action::WithdrawUpdates(ids) => {
-                    let attempt = self.identity.attempt;
-                    self.shared.node_updates.withdraw(attempt, &ids);
-                }
-                Action::SaveHistory(snapshot) => {
-                    if let Some(file) = &work.history {
-                        file.save(*snapshot);
-                    }
-                }
-                Action::PublishHistory(view) => {
-                    self.role_history.send_replace(Some(Arc::new(*view)));
-                }
                 Action::Observe(observation) => self.observe(&observation),
             }
         }
@@ -331,15 +283,24 @@ impl Pipeline {
         self.shared.observer.observe(observation);
     }
 
-    /// Stores the record from which a restarted agent rebuilds this pipeline.
-    pub(crate) fn persist_identity(&self, rm_token: &Token) {
-        let record = IdentityRecord {
-            user: self.identity.user.clone(),
-            tags: self.identity.tags.clone(),
-            rm_token: Some(TokenProto::from(rm_token.clone())),
-            role_history: self.identity.role_history.clone().map(OptInRecord::from),
-        };
-        self.records.put(Part::Identity, Some(record.to_stored()));
+    /// Stores a renewed token of the ResourceManager. The AM may have it once it is stored.
+    fn renewed(&self, token: &Token) {
+        let attempt = self.identity.attempt;
+        let kept = self.shared.tokens.renew(attempt, token);
+        let is_kept = kept.is_some();
+        self.persist_identity(token, kept);
+        if is_kept {
+            let (tokens, token) = (Arc::clone(&self.shared.tokens), token.clone());
+            self.records
+                .when_stored(Box::new(move || tokens.stored(attempt, &token)));
+        }
+    }
+
+    /// Stores the record from which a restarted agent rebuilds this pipeline. `kept`: tokens that
+    /// the AM may show, unless it has local ones.
+    pub(crate) fn persist_identity(&self, rm_token: &Token, kept: Option<KeptTokens>) {
+        let record = self.identity.to_stored(rm_token, kept);
+        self.records.put(IDENTITY, Some(record));
     }
 
     /// Ends the current calls, refuses later ones, and removes the attempt's records.
@@ -351,12 +312,6 @@ impl Pipeline {
     /// Returns the numbers published so far. Does not wait for the current call.
     pub(crate) fn numbers(&self) -> AttemptNumbers {
         self.numbers.read()
-    }
-
-    /// Returns the role history published last; `None` for an attempt without one. Does not wait
-    /// for the current call.
-    pub(crate) fn role_history(&self) -> Option<Arc<RoleHistoryView>> {
-        self.role_history.borrow().clone()
     }
 
     fn too_many_calls(&self) -> RemoteException {

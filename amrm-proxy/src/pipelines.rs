@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use records::{ApplicationAttemptId, ApplicationId, Now};
 use tokio_util::sync::CancellationToken;
-use wire::credentials::replace_kind;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::MasterKeyProto;
 use wire::secrets::{AmrmTokenSecretManager, KeyRing, attempt_of};
@@ -19,30 +18,22 @@ use wire::token::{MasterKey, Token};
 
 pub use self::start::{Admission, AdmitError, AmStart, PendingStart};
 use crate::admissions::{AdmissionRefusal, Admissions};
-use crate::attempts::{Activity, AttemptActivity, AttemptNumbers, ProxiedAttempts, retain_first};
-use crate::call_metrics::CallMetrics;
-use crate::chain::Chain;
-use crate::config::{
-    FileAccess, HistoryConfig, HistoryRule, InterceptorKind, KEY_CHECK_INTERVAL, OptIn, ProxyConfig,
+use crate::attempts::{
+    Activity, AttemptActivity, AttemptNumbers, ProxiedAttempts, ProxySnapshot, retain_first,
 };
-use crate::distributed_scheduler::DistributedScheduler;
-use crate::interceptor::{Gauges, Interceptor};
+use crate::config::{FileAccess, KEY_CHECK_INTERVAL, ProxyConfig, TokenPolicy};
+use crate::distributed_scheduler::gauges::Gauges;
+use crate::identity::{Attempt, AttemptIdentity, IDENTITY};
+use crate::interceptors::Interceptors;
+use crate::master_tokens::{KeptTokens, MasterTokens};
+use crate::node_keys::NodeKeys;
 use crate::node_updates::{NodeUpdateTask, NodeUpdates};
-use crate::observe::{Observer, ProxySnapshot};
-use crate::pipeline::{
-    AttemptIdentity, NodeKeys, Pipeline, ReadClock, Shared, Work, attempt_not_found,
-};
+use crate::observe::Observer;
+use crate::pipeline::{Pipeline, ReadClock, Shared, Work, attempt_not_found};
 use crate::registration::Registration;
-use crate::relabel::Relabel;
 use crate::rm_forwarder::{ResourceManagers, RmForwarder};
-use crate::role_history::ServiceHistory;
-use crate::role_history::files::HistoryFiles;
 use crate::role_history::view::RoleHistoryView;
-use crate::store::{
-    AttemptParts, IdentityRecord, KeysRecord, Part, Record as _, Store, StoredState,
-};
-use crate::throttle::Throttle;
-use crate::token_swap::TokenSwap;
+use crate::store::{AttemptParts, KeysRecord, Record as _, Store, StoredState};
 
 /// Maximum of pipelines, including those of AMs that are about to start. A node runs some hundred
 /// AMs at most; the bound equals that of applications on a node.
@@ -70,7 +61,7 @@ pub struct AmrmProxy {
     rms: Arc<ResourceManagers>,
     shared: Arc<Shared>,
     store: Arc<dyn Store>,
-    histories: Option<HistoryFiles>,
+    interceptors: Interceptors,
     /// Table that decides which pipelines exist. Every call looks its pipeline up here, so the
     /// table is shared under a lock instead of owned by a task: a question to a task would add two
     /// hops to each call. The lock is held for one method of the table, and for the end of
@@ -91,23 +82,19 @@ impl AmrmProxy {
             clock,
         } = parts;
         let now = clock();
-        let secrets = restore_secrets(&config, found.keys.as_deref(), now);
+        let local = restore_secrets(&config, found.keys.as_deref(), now);
         let (node_updates, update_task) =
             NodeUpdates::new(Arc::clone(&node_keys), Arc::clone(&observer));
         let proxy = Self {
             rms: Arc::new(ResourceManagers::new(config.rm.clone())),
             shared: Arc::new(Shared {
-                secrets: Arc::new(secrets),
+                tokens: Arc::new(MasterTokens::new(local)),
                 node_keys,
                 observer,
                 clock,
                 activity: Activity::default(),
-                node_updates,
             }),
-            histories: config
-                .role_history
-                .as_ref()
-                .map(|history| HistoryFiles::start(history.files.clone(), files)),
+            interceptors: Interceptors::new(&config, files, node_updates),
             store,
             pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
             config,
@@ -117,42 +104,42 @@ impl AmrmProxy {
         (proxy, update_task)
     }
 
-    /// Returns the local AMRMTokens, with which the port authenticates its callers.
+    /// Returns the AMRMTokens with which the port authenticates its callers.
     #[must_use]
-    pub fn secrets(&self) -> Arc<AmrmTokenSecretManager> {
-        Arc::clone(&self.shared.secrets)
+    pub fn tokens(&self) -> Arc<MasterTokens> {
+        Arc::clone(&self.shared.tokens)
     }
 
-    /// Exchanges the ResourceManager's AMRMToken in an AM's credentials for a local one, and makes
-    /// the attempt's pipeline. The same attempt again gets the same pipeline. Another attempt of
-    /// the application keeps its pipeline until this one has started.
+    /// Exchanges the ResourceManager's AMRMToken in an AM's credentials for a local one, unless the
+    /// AM keeps it, and makes the attempt's pipeline. The same attempt again gets the same
+    /// pipeline. Another attempt of the application keeps its pipeline until this one has started.
     ///
     /// # Errors
     /// [`AdmitError`]; nothing has changed then.
     pub fn admit(self: &Arc<Self>, start: &AmStart<'_>) -> Result<Admission, AdmitError> {
         let attempt = start.attempt;
-        let secrets = &self.shared.secrets;
-        // Alias and service are empty, as in the ResourceManager's token: the AM's library fills in
-        // the address that it connects to.
-        let replaced = {
-            let token = secrets.token_for(attempt);
-            replace_kind(start.credentials, "", &token)
-                .map_err(|source| AdmitError::Credentials { attempt, source })?
-        };
-        let Some(rm_token) = replaced.removed.into_iter().next() else {
+        let Some(given) = self.given_tokens(start)? else {
             return Ok(Admission::NoToken);
         };
         let admitted = self.lock().begin_start(attempt, || {
-            let identity = AttemptIdentity {
+            let proxied = Attempt::new(AttemptIdentity {
                 attempt,
                 user: start.user.to_owned(),
                 tags: start.tags.clone(),
                 role_history: start.role_history.clone(),
+            });
+            let rm_token = &given.rm_token;
+            let work = self.work(&proxied, rm_token.clone());
+            let pipeline = self.pipeline(proxied, work);
+            let kept = match self.config.token {
+                TokenPolicy::Replace => None,
+                TokenPolicy::Keep => Some(KeptTokens {
+                    newest: rm_token.clone(),
+                    previous: None,
+                }),
             };
-            let work = self.work(&identity, rm_token.clone());
-            let pipeline = self.pipeline(identity, work);
-            pipeline.persist_identity(&rm_token);
-            secrets.activate(attempt, start.user);
+            pipeline.persist_identity(rm_token, kept.clone());
+            self.make_valid(attempt, start.user, kept);
             tracing::info!(%attempt, user = start.user, "an ApplicationMaster is proxied from now on");
             pipeline
         });
@@ -162,12 +149,21 @@ impl AmrmProxy {
         })?;
         self.shared.activity.notify();
         Ok(Admission::Admitted {
-            credentials: replaced.stream,
+            credentials: given.credentials,
             start: PendingStart {
                 proxy: Arc::clone(self),
                 pipeline,
             },
         })
+    }
+
+    /// Makes the tokens of an attempt valid at this node's port.
+    fn make_valid(&self, attempt: ApplicationAttemptId, user: &str, kept: Option<KeptTokens>) {
+        let tokens = &self.shared.tokens;
+        match kept {
+            Some(kept) => tokens.keep(attempt, user, kept),
+            None => drop(tokens.local().activate(attempt, user)),
+        }
     }
 
     /// Ends the pipelines of an application that has ended on this node.
@@ -244,10 +240,7 @@ impl AmrmProxy {
     /// Waits for no call.
     #[must_use]
     pub fn role_histories(&self) -> Vec<Arc<RoleHistoryView>> {
-        let pipelines = self.all().into_iter();
-        pipelines
-            .filter_map(|pipeline| pipeline.role_history())
-            .collect()
+        self.interceptors.role_histories()
     }
 
     /// Returns the notification for changes in what [`Self::attempts`] returns.
@@ -267,9 +260,10 @@ impl AmrmProxy {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(KEY_CHECK_INTERVAL) => {}
             }
-            let before = self.shared.secrets.keys();
-            self.shared.secrets.tick((self.shared.clock)().mono);
-            if self.shared.secrets.keys() != before {
+            let local = self.shared.tokens.local();
+            let before = local.keys();
+            local.tick((self.shared.clock)().mono);
+            if local.keys() != before {
                 tracing::info!("the AMRMProxy's master key has rolled");
                 self.persist_keys();
             }
@@ -277,80 +271,31 @@ impl AmrmProxy {
     }
 
     /// Makes the interceptors, the registration and the forwarder of an attempt.
-    fn work(&self, identity: &AttemptIdentity, rm_token: Token) -> Work {
-        let opened = self.histories.as_ref().zip(self.history_of(identity));
-        let history = opened.map(|(files, (_, opt_in))| {
-            files.open(identity.attempt, &identity.user, &opt_in.service)
-        });
+    fn work(&self, attempt: &Attempt, rm_token: Token) -> Work {
+        let now = (self.shared.clock)();
         Work {
-            history,
-            chain: Chain::new(self.interceptors(identity)),
+            chain: self.interceptors.chain(&self.config, attempt, now),
             registration: Registration::default(),
             forwarder: RmForwarder::new(Arc::clone(&self.rms), rm_token),
         }
     }
 
-    /// Returns what an attempt opts in to, if this node keeps histories.
-    fn history_of(&self, identity: &AttemptIdentity) -> Option<(&HistoryConfig, OptIn)> {
-        let config = self.config.role_history.as_ref()?;
-        let own = identity.role_history.as_ref();
-        let opt_in = HistoryRule::choose(own, &config.rules, &identity.user, &identity.tags)?;
-        Some((config, opt_in))
-    }
-
-    fn pipeline(&self, identity: AttemptIdentity, work: Work) -> Arc<Pipeline> {
-        let records = self.store.attempt(identity.attempt);
+    fn pipeline(&self, attempt: Attempt, work: Work) -> Arc<Pipeline> {
+        let records = self.store.attempt(attempt.identity.attempt);
         let shared = Arc::clone(&self.shared);
-        Arc::new(Pipeline::new(identity, shared, records, work))
-    }
-
-    /// Makes the interceptors in their order from the AM to the ResourceManager. The exchange of
-    /// tokens is first in every configuration: no other interceptor sees the ResourceManager's
-    /// token.
-    fn interceptors(&self, identity: &AttemptIdentity) -> Vec<Box<dyn Interceptor>> {
-        let mut interceptors: Vec<Box<dyn Interceptor>> = vec![Box::new(TokenSwap)];
-        for kind in &self.config.pipeline {
-            match kind {
-                InterceptorKind::CallMetrics => interceptors.push(Box::new(CallMetrics)),
-                InterceptorKind::Throttle => {
-                    interceptors.push(Box::new(Throttle::new(self.config.throttle)));
-                }
-                InterceptorKind::Relabel => {
-                    let (user, tags) = (&identity.user, &identity.tags);
-                    if let Some(relabel) = Relabel::new(&self.config.relabel, user, tags) {
-                        interceptors.push(Box::new(relabel));
-                    }
-                }
-                InterceptorKind::RoleHistory => {
-                    if let Some((config, opt_in)) = self.history_of(identity) {
-                        let (attempt, user) = (identity.attempt, &identity.user);
-                        let now = (self.shared.clock)();
-                        let history = ServiceHistory::new(config, attempt, user, opt_in, now);
-                        interceptors.push(Box::new(history));
-                    }
-                }
-                InterceptorKind::DistributedScheduler => {
-                    let config = self.config.allocator;
-                    let scheduler = DistributedScheduler::new(identity.attempt, config);
-                    interceptors.push(Box::new(scheduler));
-                }
-                // The interceptor of a federated cluster would be here, in place of the forwarder.
-                InterceptorKind::Forwarder => {}
-            }
-        }
-        interceptors
+        Arc::new(Pipeline::new(attempt, shared, records, work))
     }
 
     /// Ends a pipeline that was removed from the table. The caller still holds the table's lock, so
     /// that a new pipeline of the same attempt finds the old one's tokens and records removed.
     fn end(&self, pipeline: &Pipeline) {
-        self.shared.secrets.revoke(pipeline.identity.attempt);
+        self.shared.tokens.revoke(pipeline.identity.attempt);
         pipeline.end();
         self.shared.activity.notify();
     }
 
     fn persist_keys(&self) {
-        let (current, next) = self.shared.secrets.keys();
+        let (current, next) = self.shared.tokens.local().keys();
         let record = KeysRecord {
             current: Some(MasterKeyProto::from(current)),
             next: next.map(MasterKeyProto::from),
@@ -362,7 +307,7 @@ impl AmrmProxy {
     /// warning.
     fn restore(&self, attempts: BTreeMap<ApplicationAttemptId, AttemptParts>, now: Now) {
         for (attempt, parts) in attempts {
-            let Some(pipeline) = self.rebuild(attempt, &parts, now) else {
+            let Some((pipeline, kept)) = self.rebuild(attempt, &parts, now) else {
                 tracing::warn!(%attempt, "the pipeline cannot be restored");
                 self.store.attempt(attempt).end();
                 continue;
@@ -376,9 +321,7 @@ impl AmrmProxy {
                 pipeline.end();
                 continue;
             }
-            self.shared
-                .secrets
-                .activate(attempt, &pipeline.identity.user);
+            self.make_valid(attempt, &pipeline.identity.user, kept);
             let older = pipelines.mark_started(attempt, &pipeline);
             pipelines.settle_start(attempt, &pipeline);
             for older in older {
@@ -393,26 +336,17 @@ impl AmrmProxy {
         attempt: ApplicationAttemptId,
         parts: &AttemptParts,
         now: Now,
-    ) -> Option<Arc<Pipeline>> {
-        let stored = parts.get(&Part::Identity)?;
-        let IdentityRecord {
-            user,
-            tags,
-            rm_token,
-            role_history,
-        } = IdentityRecord::from_stored(stored)?;
-        let identity = AttemptIdentity {
-            attempt,
-            user,
-            tags,
-            role_history: role_history.map(OptIn::from),
-        };
-        let mut work = self.work(&identity, Token::from(rm_token?));
-        for (part, value) in parts {
-            work.chain.restore(attempt, *part, value, now);
-            work.registration.restore(attempt, *part, value);
+    ) -> Option<(Arc<Pipeline>, Option<KeptTokens>)> {
+        let stored = parts.get(IDENTITY.key())?;
+        let (identity, rm_token, kept) = AttemptIdentity::from_stored(attempt, stored)?;
+        let proxied = Attempt::new(identity);
+        let mut work = self.work(&proxied, rm_token);
+        for part in parts.keys().filter(|part| !work.has_part(part)) {
+            tracing::warn!(%attempt, part, "a record that nobody here reads is ignored");
         }
-        Some(self.pipeline(identity, work))
+        work.chain.restore(attempt, parts, now);
+        work.registration.restore(attempt, parts);
+        Some((self.pipeline(proxied, work), kept))
     }
 
     fn lock(&self) -> MutexGuard<'_, Admissions<Pipeline>> {

@@ -41,12 +41,19 @@ use wire::raw_message::RawMessage;
 
 use self::outstanding::{Outstanding, REMOVING, is_lasting};
 use self::response_ids::{IdOrder, ResponseIds, unexpected_id};
+use crate::call::{AmMethod, Outcome, Request, Response};
 use crate::fields::{
     allocate_request, allocate_response, finish_response, register_request, register_response,
 };
-use crate::interceptor::{Action, AmMethod, Context, Outcome, Request, Response};
+use crate::interceptor::{Action, Context};
 use crate::observe::Observation;
-use crate::store::{OutstandingRecord, Part, Record as _, RegistrationRecord};
+use crate::store::{AttemptParts, OutstandingRecord, Part, Record as _, RegistrationRecord};
+
+/// State needed to register the attempt again.
+pub(crate) const REGISTRATION: Part = Part::new("registration");
+
+/// Requests to restate to a ResourceManager that has forgotten the attempt.
+pub(crate) const OUTSTANDING: Part = Part::new("outstanding");
 
 /// Largest register request that is remembered, in bytes. The request holds a host, a port and an
 /// address; even with placement constraints for a thousand tags it is shorter.
@@ -288,12 +295,7 @@ impl Registration {
         self.must_restate = true;
         self.ids.rebase(id);
         actions.push(self.record());
-        Step::Register(Request {
-            method: AmMethod::Register,
-            message,
-            allocated: Vec::new(),
-            preferences: Default::default(),
-        })
+        Step::Register(Request::new(AmMethod::Register, message))
     }
 
     /// Starts afresh after a registration by the AM itself, which states everything anew.
@@ -312,7 +314,7 @@ impl Registration {
     fn forget(&mut self, actions: &mut Vec<Action>) {
         self.forget_outstanding(actions);
         self.request = None;
-        actions.push(Action::Persist(Part::Registration, None));
+        actions.push(Action::Persist(REGISTRATION, None));
     }
 
     fn forget_outstanding(&mut self, actions: &mut Vec<Action>) {
@@ -320,7 +322,7 @@ impl Registration {
         self.unconfirmed = None;
         self.save_state.is_unsaved = false;
         if std::mem::take(&mut self.save_state.is_stored) {
-            actions.push(Action::Persist(Part::Outstanding, None));
+            actions.push(Action::Persist(OUTSTANDING, None));
         }
     }
 
@@ -389,7 +391,7 @@ impl Registration {
             response_id_base: self.ids.base(),
             must_restate: self.must_restate,
         };
-        Action::Persist(Part::Registration, Some(record.to_stored()))
+        Action::Persist(REGISTRATION, Some(record.to_stored()))
     }
 
     fn persist_outstanding(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
@@ -407,41 +409,42 @@ impl Registration {
             is_stored: stored.is_some(),
             at: now,
         };
-        actions.push(Action::Persist(Part::Outstanding, stored));
+        actions.push(Action::Persist(OUTSTANDING, stored));
     }
 
-    /// Restores a part that was stored before a restart of the agent, in the order of [`Part`].
-    /// Parts of the interceptors are ignored.
-    pub fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8]) {
-        let is_read = match part {
-            Part::Registration => RegistrationRecord::from_stored(value).map(|record| {
-                self.request = record.request.map(Vec::into_boxed_slice);
-                self.ids = ResponseIds::restored(record.response_id_base);
-                self.must_restate = record.must_restate;
-            }),
-            Part::Outstanding => {
-                self.save_state.is_stored = true;
-                OutstandingRecord::from_stored(value).and_then(|record| {
-                    let message = RawMessage::parse(record.request.into()).ok()?;
-                    let outstanding = self.outstanding.get_or_insert_default();
-                    outstanding.apply_request(&message).ok()
-                })
+    /// Parts of the attempt's state that this module stores.
+    pub const PARTS: &'static [Part] = &[REGISTRATION, OUTSTANDING];
+
+    /// Restores the own parts among those that were stored before a restart of the agent.
+    pub fn restore(&mut self, attempt: ApplicationAttemptId, parts: &AttemptParts) {
+        let stored = |part: Part| parts.get(part.key());
+        let registration = stored(REGISTRATION).map(|value| self.restore_registration(value));
+        let outstanding = stored(OUTSTANDING).map(|value| self.restore_outstanding(value));
+        for (part, restored) in [(REGISTRATION, registration), (OUTSTANDING, outstanding)] {
+            if restored == Some(None) {
+                tracing::warn!(%attempt, part = part.key(), "a stored record of the registration cannot be read");
+                self.request = None;
             }
-            Part::Identity
-            | Part::Limits
-            | Part::NextId
-            | Part::Asks
-            | Part::Blacklist
-            | Part::RoleHistory
-            | Part::RoleHistoryPlaces => Some(()),
-        };
-        if is_read.is_none() {
-            tracing::warn!(%attempt, ?part, "a stored record of the registration cannot be read");
-            self.request = None;
         }
         if self.request.is_none() {
             self.outstanding = None;
         }
+    }
+
+    fn restore_registration(&mut self, value: &[u8]) -> Option<()> {
+        let record = RegistrationRecord::from_stored(value)?;
+        self.request = record.request.map(Vec::into_boxed_slice);
+        self.ids = ResponseIds::restored(record.response_id_base);
+        self.must_restate = record.must_restate;
+        Some(())
+    }
+
+    fn restore_outstanding(&mut self, value: &[u8]) -> Option<()> {
+        self.save_state.is_stored = true;
+        let record = OutstandingRecord::from_stored(value)?;
+        let message = RawMessage::parse(record.request.into()).ok()?;
+        let outstanding = self.outstanding.get_or_insert_default();
+        outstanding.apply_request(&message).ok()
     }
 }
 

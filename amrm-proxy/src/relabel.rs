@@ -20,13 +20,16 @@
 //! nothing new is added to one, and its answer is treated like the first.
 
 mod lines;
+pub(crate) mod performer;
 mod promotions;
 mod shares;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use prost::Message as _;
 use records::{ContainerExitStatus, ContainerId, MonoMillis, NodeId};
+use refusals::Findings;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, UpdateContainerErrorProto, UpdateContainerRequestProto,
@@ -37,20 +40,29 @@ use wire::raw_message::RawMessage;
 use self::lines::{Level, Line, Share, SharedLine};
 use self::promotions::{Answer, Granted, Promotions};
 use self::shares::{AskKey, Shares, Verdict, apportion};
+use crate::call::{AmMethod, Outcome, Request, Response};
 use crate::calls::Calls;
-use crate::config::{RelabelRule, applies};
+use crate::config::RelabelRule;
 use crate::fields::{
     allocate_request, allocate_response, container_status, update_container_request,
 };
-use crate::interceptor::{
-    Action, AmMethod, Context, Interceptor, Outcome, Pass, Request, Response,
-};
+use crate::interceptor::{Action, Actions, Context, Interceptor, Pass};
 use crate::node_updates::NodeUpdate;
 use crate::observe::Observation;
+use crate::rules::applies;
 
 /// Maximum of containers per attempt that are known to be relabelled. Further ones keep their exit
 /// status.
 const RELABELLED_MAX: usize = 100_000;
+
+/// Effect of the rules on other nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send newer container tokens to a node. The AM does not know about them and will not.
+    UpdateContainers(NodeUpdate),
+    /// Stop sending tokens of these containers, which have ended.
+    WithdrawUpdates(Vec<ContainerId>),
+}
 
 /// Interceptor that applies the operator's rules to one attempt.
 #[derive(Debug)]
@@ -126,7 +138,7 @@ impl Relabel {
         let Some(percent) = self.rule_for(key.priority).map(|rule| rule.percent) else {
             return 0;
         };
-        // Of two lines for the same location the last counts, as at the ResourceManager.
+        // If two lines name the same location, the last counts, as at the ResourceManager.
         let total = lines
             .iter()
             .rev()
@@ -249,14 +261,16 @@ impl Relabel {
         promoted
     }
 
-    /// Removes answers to requests that the AM did not make. Returns the updates for nodes.
+    /// Removes answers to requests that the AM did not make. Returns the updates for nodes. However
+    /// many are refused or incomplete, an answer has one log line for each of both.
     fn withhold_answers(&mut self, message: &mut RawMessage, now: MonoMillis) -> Vec<NodeUpdate> {
         let mut granted: BTreeMap<NodeId, NodeUpdate> = BTreeMap::new();
+        let (mut incomplete, mut refused) = (Findings::default(), Findings::default());
         message.retain(allocate_response::UPDATED_CONTAINERS, |updated| {
             let Ok(updated) = UpdatedContainerProto::decode(updated.clone()) else {
                 return true;
             };
-            match self.promotions.granted(&updated) {
+            match self.promotions.granted(&updated, &mut incomplete) {
                 Answer::ForAm => true,
                 Answer::Withheld => false,
                 Answer::Granted(Granted { id, node, token }) => {
@@ -271,13 +285,20 @@ impl Relabel {
         });
         message.retain(allocate_response::UPDATE_ERRORS, |error| {
             let error = UpdateContainerErrorProto::decode(error.clone());
-            !error.is_ok_and(|error| self.promotions.refused(&error, now))
+            !error.is_ok_and(|error| self.promotions.refused(&error, now, &mut refused))
         });
+        if !incomplete.is_empty() {
+            let count = incomplete.count();
+            tracing::warn!(count, containers = %incomplete, "granted promotions have no node or no token");
+        }
+        if !refused.is_empty() {
+            tracing::info!(count = refused.count(), %refused, "promotions are refused");
+        }
         granted.into_values().collect()
     }
 
     /// Handles the answer to an `allocate`.
-    fn answered(&mut self, message: &mut RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
+    fn answered(&mut self, message: &mut RawMessage, now: MonoMillis, effects: &mut Vec<Effect>) {
         if !self.calls.is_repeat {
             self.promotions.mark_asked();
             for id in self.ended.drain(..) {
@@ -287,20 +308,23 @@ impl Relabel {
         }
         let ended = self.note_ends(message);
         if !ended.is_empty() {
-            actions.push(Action::WithdrawUpdates(ended));
+            effects.push(Effect::WithdrawUpdates(ended));
         }
         let granted = self.withhold_answers(message, now);
-        actions.extend(granted.into_iter().map(Action::UpdateContainers));
+        effects.extend(granted.into_iter().map(Effect::UpdateContainers));
         self.calls.complete();
     }
 }
 
 impl Interceptor for Relabel {
+    type Effect = Effect;
+    type Event = Infallible;
+
     fn on_request(
         &mut self,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Effect>,
     ) -> Result<Pass, RemoteException> {
         match request.method {
             AmMethod::Register => {
@@ -313,11 +337,15 @@ impl Interceptor for Relabel {
                 let is_retry = self.calls.begin(id);
                 let containers = self.relabel(message);
                 if containers > 0 {
-                    actions.push(Action::Observe(Observation::Relabelled { containers }));
+                    actions
+                        .chain
+                        .push(Action::Observe(Observation::Relabelled { containers }));
                 }
                 self.leave_updates_to_am(message);
                 for _ in 0..self.ask_promotions(message, is_retry, context.now.mono) {
-                    actions.push(Action::Observe(Observation::PromotionAsked));
+                    actions
+                        .chain
+                        .push(Action::Observe(Observation::PromotionAsked));
                 }
             }
             AmMethod::Finish => {}
@@ -332,7 +360,7 @@ impl Interceptor for Relabel {
         _grant: Option<&Response>,
         _request: &mut Request,
         _context: &Context<'_>,
-        _actions: &mut Vec<Action>,
+        _actions: &mut Actions<'_, Effect>,
     ) {
         // For this ResourceManager the call is new, and so is its answer.
         self.calls.is_repeat = false;
@@ -343,10 +371,10 @@ impl Interceptor for Relabel {
         method: AmMethod,
         outcome: &mut Outcome,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Effect>,
     ) {
         if let (AmMethod::Allocate, Ok(response)) = (method, outcome) {
-            self.answered(&mut response.message, context.now.mono, actions);
+            self.answered(&mut response.message, context.now.mono, actions.own);
         }
     }
 }

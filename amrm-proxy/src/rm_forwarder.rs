@@ -30,10 +30,10 @@ use wire::protocol::{application_master, distributed_scheduling_am};
 use wire::raw_message::{RawMessage, RawMessageError};
 use wire::token::Token;
 
+use crate::call::{AmMethod, Outcome, Request, Response};
 use crate::fields::{
     distributed_allocate_request, distributed_allocate_response, distributed_register_response,
 };
-use crate::interceptor::{AmMethod, Outcome, Request, Response};
 
 /// Longest time a call of an AM is held: while it waits for the attempt's previous call, for its
 /// delay, and while no ResourceManager answers, all together.
@@ -58,6 +58,11 @@ pub struct RmConfig {
     /// (`yarn.nodemanager.distributed-scheduling.enabled`).
     pub distributed_scheduling: bool,
 }
+
+/// Note of a request: containers that this node has allocated and reports to the ResourceManager
+/// with an `allocate`, each an encoded `ContainerProto`. Sent with distributed scheduling only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllocatedContainers(pub Vec<Bytes>);
 
 /// The part that all forwarders share.
 #[derive(Debug)]
@@ -204,7 +209,9 @@ fn encode(distributed: bool, request: &Request) -> RawCall {
         ),
         (true, AmMethod::Allocate) => {
             let mut containers = RawMessage::default();
-            containers.extend(ALLOCATED_CONTAINERS, &request.allocated);
+            if let Some(AllocatedContainers(allocated)) = request.notes.get() {
+                containers.extend(ALLOCATED_CONTAINERS, allocated);
+            }
             let message = request.message.encode_within(ALLOCATE_REQUEST, &containers);
             ("allocateForDistributedScheduling", message)
         }
@@ -290,12 +297,10 @@ mod tests {
             response_id: Some(7),
             ..AllocateRequestProto::default()
         };
-        let request = Request {
-            method: AmMethod::Allocate,
-            message: RawMessage::parse(sent.encode_to_vec().into()).unwrap(),
-            allocated: vec![container.encode_to_vec().into(); 2],
-            preferences: Default::default(),
-        };
+        let message = RawMessage::parse(sent.encode_to_vec().into()).unwrap();
+        let mut request = Request::new(AmMethod::Allocate, message);
+        let allocated = vec![container.encode_to_vec().into(); 2];
+        request.notes.put(AllocatedContainers(allocated));
         let call = encode(true, &request);
         assert_eq!(call.protocol, distributed_scheduling_am::PROTOCOL);
         let decoded = DistributedSchedulingAllocateRequestProto::decode(call.request).unwrap();
@@ -372,12 +377,7 @@ mod tests {
         rms.dialer = Dialer::new(Arc::new(vec![dead.address(), alive]));
         let token = Token::sign(&key(), Bytes::from_static(b"id"), kind::AM_RM_TOKEN, "");
         let mut forwarder = RmForwarder::new(Arc::new(rms), token);
-        let request = Request {
-            method: AmMethod::Allocate,
-            message: RawMessage::default(),
-            allocated: Vec::new(),
-            preferences: Default::default(),
-        };
+        let request = Request::new(AmMethod::Allocate, RawMessage::default());
         let answer = forwarder.call(&request, Instant::now() + HOLD_MAX).await;
         assert!(answer.is_ok(), "{answer:?}");
     }

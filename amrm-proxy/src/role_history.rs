@@ -24,6 +24,7 @@ mod background;
 pub mod files;
 mod named;
 pub mod opt_in;
+pub(crate) mod performer;
 mod persisted;
 mod plan;
 pub mod policy;
@@ -37,12 +38,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, Now, Priority};
-use role_history::{CompletedContainer, RoleId};
+use role_history::{CompletedContainer, Ran, RoleId};
 use sched::HostPreferences;
 use wire::exception::RemoteException;
 use wire::raw_message::RawMessage;
 
 use self::asks::{AskKey, Asks, Stated};
+pub use self::background::Effect;
+use self::background::{ASKS, PLACES};
 use self::files::HistoryNews;
 use self::opt_in::OptIn;
 use self::policy::Policies;
@@ -50,12 +53,11 @@ use self::received::Answer;
 use self::role_key::RoleKey;
 use self::service::{Received, Service};
 use self::view::{HistorySource, RoleHistoryView};
+use crate::call::{AmMethod, Outcome, Request, Response};
 use crate::calls::Calls;
 use crate::config::HistoryConfig;
 use crate::fields::allocate_request;
-use crate::interceptor::{
-    Action, AmMethod, Context, Interceptor, Outcome, Pass, Request, Response,
-};
+use crate::interceptor::{Action, Actions, Context, Interceptor, Pass};
 use crate::observe::{HistoryEvent, Observation};
 use crate::store::Part;
 
@@ -238,7 +240,7 @@ impl ServiceHistory {
         } else {
             self.name_nodes(message, &stated, now);
         }
-        request.preferences = self.preferences();
+        request.notes.put(self.preferences());
         let releases = self.to_release.iter().map(|id| received::encode_id(*id));
         request
             .message
@@ -332,6 +334,7 @@ impl ServiceHistory {
                 container,
                 exit_status: ContainerExitStatus::ABORTED,
                 diagnostics: String::new(),
+                ran: Ran::SinceStart,
             });
         }
         self.service.complete(ended, now);
@@ -351,11 +354,16 @@ fn observe(actions: &mut Vec<Action>, event: HistoryEvent, times: u64) {
 }
 
 impl Interceptor for ServiceHistory {
+    type Effect = Effect;
+    type Event = HistoryNews;
+
+    const PARTS: &'static [Part] = &[ASKS, PLACES];
+
     fn on_request(
         &mut self,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Effect>,
     ) -> Result<Pass, RemoteException> {
         match request.method {
             AmMethod::Register => {
@@ -364,7 +372,7 @@ impl Interceptor for ServiceHistory {
                 self.is_naming_due = true;
                 self.set_wanted(context.now);
             }
-            AmMethod::Allocate => self.allocate(request, context.now, actions),
+            AmMethod::Allocate => self.allocate(request, context.now, actions.chain),
             AmMethod::Finish => {}
         }
         Ok(Pass::default())
@@ -375,7 +383,7 @@ impl Interceptor for ServiceHistory {
         method: AmMethod,
         outcome: &mut Outcome,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Effect>,
     ) {
         let Ok(response) = outcome else {
             return;
@@ -397,14 +405,14 @@ impl Interceptor for ServiceHistory {
             }
             AmMethod::Allocate => {
                 for on_history in self.answered(&mut answer, context) {
-                    observe(actions, HistoryEvent::Placed { on_history }, 1);
+                    observe(actions.chain, HistoryEvent::Placed { on_history }, 1);
                 }
-                self.persist(context.now.mono, actions);
+                self.persist(context.now.mono, actions.chain);
             }
             AmMethod::Finish => {}
         }
-        self.save(context.now, method == AmMethod::Finish, actions);
-        self.publish(context.now, actions);
+        self.save(context.now, method == AmMethod::Finish, actions.own);
+        self.publish(context.now, actions.own);
     }
 
     fn on_reregistered(
@@ -412,7 +420,7 @@ impl Interceptor for ServiceHistory {
         _grant: Option<&Response>,
         _request: &mut Request,
         context: &Context<'_>,
-        _actions: &mut Vec<Action>,
+        _actions: &mut Actions<'_, Effect>,
     ) {
         // A new ResourceManager does not repeat an answer of the one before.
         if self.calls.is_repeat {
@@ -422,15 +430,20 @@ impl Interceptor for ServiceHistory {
         self.is_retry = true;
     }
 
-    fn on_history(&mut self, news: &HistoryNews, context: &Context<'_>, actions: &mut Vec<Action>) {
+    fn on_event(
+        &mut self,
+        news: HistoryNews,
+        context: &Context<'_>,
+        actions: &mut Actions<'_, Effect>,
+    ) {
         let (attempt, service) = (context.attempt, &self.opt_in.service);
         match news {
             HistoryNews::Loaded { history, skipped } => {
-                let skipped = u64::try_from(*skipped).unwrap_or(u64::MAX);
-                observe(actions, HistoryEvent::FileSkipped, skipped);
+                let skipped = u64::try_from(skipped).unwrap_or(u64::MAX);
+                observe(actions.chain, HistoryEvent::FileSkipped, skipped);
                 self.source = HistorySource::New;
                 if let Some(saved) = history {
-                    let report = self.service.load(saved, context.now);
+                    let report = self.service.load(&saved, context.now);
                     self.source = HistorySource::File {
                         saved: saved.saved,
                         entries: report.loaded,
@@ -439,13 +452,13 @@ impl Interceptor for ServiceHistory {
             }
             HistoryNews::Unavailable => self.source = HistorySource::Unavailable,
             HistoryNews::Saved(snapshot) => {
-                self.saved(snapshot);
-                observe(actions, HistoryEvent::Saved, 1);
+                self.saved(&snapshot);
+                observe(actions.chain, HistoryEvent::Saved, 1);
             }
             HistoryNews::SaveFailed => {
                 self.is_saving = false;
                 self.save_failures = self.save_failures.saturating_add(1);
-                observe(actions, HistoryEvent::SaveFailed, 1);
+                observe(actions.chain, HistoryEvent::SaveFailed, 1);
             }
             HistoryNews::Late => {
                 tracing::warn!(%attempt, service, "the role history is not loaded yet; the ApplicationMaster goes on with an empty one");
@@ -454,17 +467,18 @@ impl Interceptor for ServiceHistory {
         self.viewed_at = None;
     }
 
-    fn restore(&mut self, attempt: ApplicationAttemptId, part: Part, value: &[u8], now: Now) {
+    fn restore(
+        &mut self,
+        attempt: ApplicationAttemptId,
+        part: Part,
+        value: &[u8],
+        now: Now,
+        _own: &mut Vec<Effect>,
+    ) {
         let restored = match part {
-            Part::RoleHistory => persisted::restore(&mut self.asks, value),
-            Part::RoleHistoryPlaces => persisted::restore_places(&mut self.asks, value),
-            Part::Identity
-            | Part::Limits
-            | Part::NextId
-            | Part::Asks
-            | Part::Blacklist
-            | Part::Registration
-            | Part::Outstanding => return,
+            ASKS => persisted::restore(&mut self.asks, value),
+            PLACES => persisted::restore_places(&mut self.asks, value),
+            _ => None,
         };
         if restored.is_none() {
             tracing::warn!(%attempt, "a stored record of the role history cannot be read");

@@ -15,7 +15,7 @@ use wire::raw_message::RawMessageError;
 use wire::rpc::{BoxFuture, Caller, Service};
 use wire::server::ServerLimits;
 
-use crate::interceptor::AmMethod;
+use crate::call::AmMethod;
 use crate::pipelines::AmrmProxy;
 
 /// Largest request of an AM, in bytes: twice the memory that its asks may take.

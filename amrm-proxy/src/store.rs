@@ -10,7 +10,7 @@
 //! | key | value (version 1) |
 //! |---|---|
 //! | `keys` | current and next local master key |
-//! | `attempt/<attempt id>/master` | user, tags, service of a role history, AMRMToken |
+//! | `attempt/<attempt id>/master` | user, tags, service of a role history, AMRMTokens |
 //! | `attempt/<attempt id>/limits` | grant: sizes, life of tokens, start of the container ids |
 //! | `attempt/<attempt id>/next-id` | lower bound of the container ids in use |
 //! | `attempt/<attempt id>/asks` | opportunistic asks outstanding |
@@ -25,7 +25,7 @@ mod record;
 use std::collections::BTreeMap;
 
 use ::records::ApplicationAttemptId;
-use state_store::{Contents, KeySpace, Records};
+use state_store::{Contents, KeySpace, Records, Urgency};
 
 pub use record::{
     AsksRecord, BlacklistRecord, IdentityRecord, KeysRecord, LimitsRecord, NamedAskRecord,
@@ -42,61 +42,27 @@ const KEYS: &str = "keys";
 /// First part of the keys of all attempts.
 const ATTEMPTS: &str = "attempt/";
 
-/// Part of an attempt's state that is stored as one record.
+/// Part of an attempt's state that is stored as one record. Whoever stores a part defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// User, tags, and the ResourceManager's AMRMToken.
-    Identity,
-    /// Grant of the ResourceManager for opportunistic containers.
-    Limits,
-    /// Lower bound of the container ids in use.
-    NextId,
-    /// Opportunistic asks outstanding.
-    Asks,
-    /// Hosts that must not be used.
-    Blacklist,
-    /// State needed to register the attempt again.
-    Registration,
-    /// Requests to restate to a ResourceManager that has forgotten the attempt.
-    Outstanding,
-    /// Asks that name nodes of a role history in the place of any node.
-    RoleHistory,
-    /// Hosts and racks that these asks name.
-    RoleHistoryPlaces,
-}
+pub struct Part(&'static str);
 
 impl Part {
-    /// Every part, in the order of the table above.
-    pub const ALL: [Self; 9] = [
-        Self::Identity,
-        Self::Limits,
-        Self::NextId,
-        Self::Asks,
-        Self::Blacklist,
-        Self::Registration,
-        Self::Outstanding,
-        Self::RoleHistory,
-        Self::RoleHistoryPlaces,
-    ];
+    /// Defines a part by the last part of its key, which no other part of an attempt may have. The
+    /// table above lists all of them.
+    #[must_use]
+    pub const fn new(key: &'static str) -> Self {
+        Self(key)
+    }
 
     /// Returns the last part of the record's key.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Identity => "master",
-            Self::Limits => "limits",
-            Self::NextId => "next-id",
-            Self::Asks => "asks",
-            Self::Blacklist => "blacklist",
-            Self::Registration => "registration",
-            Self::Outstanding => "outstanding",
-            Self::RoleHistory => "role-history",
-            Self::RoleHistoryPlaces => "role-history-places",
-        }
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        self.0
     }
 }
 
-/// Records of one attempt, by part.
-pub type AttemptParts = BTreeMap<Part, Vec<u8>>;
+/// Records of one attempt, by the last part of their keys.
+pub type AttemptParts = BTreeMap<String, Vec<u8>>;
 
 /// Records that were found at the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,7 +74,8 @@ pub struct StoredState {
 }
 
 impl StoredState {
-    /// Sorts the records of the key space. Records of unknown keys are dropped with a warning.
+    /// Sorts the records of the key space. Records of unknown keys are dropped with a warning, and
+    /// unknown parts of an attempt when it is restored.
     #[must_use]
     pub fn from_contents(contents: Contents) -> Self {
         let mut state = Self::default();
@@ -120,7 +87,7 @@ impl StoredState {
                     .attempts
                     .entry(attempt)
                     .or_default()
-                    .insert(part, value);
+                    .insert(part.to_owned(), value);
             } else {
                 tracing::warn!(key, "unknown record of the AMRMProxy");
             }
@@ -142,9 +109,8 @@ impl StoredState {
     }
 }
 
-fn read_key(key: &str) -> Option<(ApplicationAttemptId, Part)> {
+fn read_key(key: &str) -> Option<(ApplicationAttemptId, &str)> {
     let (attempt, part) = key.strip_prefix(ATTEMPTS)?.split_once('/')?;
-    let part = Part::ALL.into_iter().find(|known| known.as_str() == part)?;
     Some((attempt.parse().ok()?, part))
 }
 
@@ -164,6 +130,10 @@ pub trait AttemptRecords: Send + Sync + 'static {
     /// Stores a part, or removes it (`None`).
     fn put(&self, part: Part, value: Option<Vec<u8>>);
 
+    /// Calls `stored` once everything put so far is on the disk: on another thread, where it must
+    /// not block, or at once. Does not call it if that fails.
+    fn when_stored(&self, stored: Box<dyn FnOnce() + Send>);
+
     /// Removes all parts. Later writes through this writer are ignored, so that a call in its last
     /// steps cannot write into the records of a successor.
     fn end(&self);
@@ -181,7 +151,15 @@ impl Store for KeySpace {
 
 impl AttemptRecords for Records {
     fn put(&self, part: Part, value: Option<Vec<u8>>) {
-        self.put(part.as_str(), value);
+        self.put(part.key(), value);
+    }
+
+    fn when_stored(&self, stored: Box<dyn FnOnce() + Send>) {
+        self.when_settled(Urgency::Now, move |outcome| {
+            if outcome.is_ok() {
+                stored();
+            }
+        });
     }
 
     fn end(&self) {
@@ -204,6 +182,10 @@ impl Store for NoStore {
 impl AttemptRecords for NoStore {
     fn put(&self, _: Part, _: Option<Vec<u8>>) {}
 
+    fn when_stored(&self, stored: Box<dyn FnOnce() + Send>) {
+        stored();
+    }
+
     fn end(&self) {}
 }
 
@@ -214,21 +196,19 @@ mod tests {
 
     #[test]
     fn keys_survive_their_text() {
-        let key = |part: Part| format!("{ATTEMPTS}{ATTEMPT}/{}", part.as_str());
-        for part in Part::ALL {
-            assert_eq!(read_key(&key(part)), Some((ATTEMPT, part)));
-        }
+        let key = format!("{ATTEMPTS}{ATTEMPT}/asks");
+        assert_eq!(read_key(&key), Some((ATTEMPT, "asks")));
         for text in ["", "attempt/x/asks", "attempt/", "keys/", "keys"] {
             assert_eq!(read_key(text), None, "{text}");
         }
         let contents = Contents::from([
             ("keys".to_owned(), vec![1]),
-            (key(Part::Asks), vec![2]),
+            (key, vec![2]),
             ("other".to_owned(), vec![3]),
         ]);
         let state = StoredState::from_contents(contents);
         assert_eq!(state.keys, Some(vec![1]));
-        let parts = AttemptParts::from([(Part::Asks, vec![2])]);
+        let parts = AttemptParts::from([("asks".to_owned(), vec![2])]);
         assert_eq!(state.attempts, BTreeMap::from([(ATTEMPT, parts)]));
     }
 }

@@ -5,10 +5,34 @@ use records::{ApplicationAttemptId, EpochMillis, MonoMillis, Now};
 use wire::proto::hadoop_yarn::{AllocateRequestProto, AllocateResponseProto};
 use wire::raw_message::RawMessage;
 
-use crate::interceptor::{AmMethod, Context, Request, Response, Timing};
+use crate::call::{AmMethod, Request, Response, Timing};
+use crate::interceptor::{Action, Actions, Context};
 
 /// Attempt that all these tests use.
 pub(crate) const ATTEMPT: ApplicationAttemptId = test_support::ids::attempt(1);
+
+/// Effects that the hooks of an interceptor have requested.
+#[derive(Debug)]
+pub(crate) struct Requested<E> {
+    pub(crate) chain: Vec<Action>,
+    pub(crate) own: Vec<E>,
+}
+
+impl<E> Requested<E> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            chain: Vec::new(),
+            own: Vec::new(),
+        }
+    }
+
+    pub(crate) fn actions(&mut self) -> Actions<'_, E> {
+        Actions {
+            chain: &mut self.chain,
+            own: &mut self.own,
+        }
+    }
+}
 
 /// Makes the context of a hook at this time.
 pub(crate) fn context(at_ms: u64) -> Context<'static> {
@@ -32,12 +56,7 @@ pub(crate) fn raw(message: &impl Message) -> RawMessage {
 
 /// Makes an `allocate` request.
 pub(crate) fn allocate(message: &AllocateRequestProto) -> Request {
-    Request {
-        method: AmMethod::Allocate,
-        message: raw(message),
-        allocated: Vec::new(),
-        preferences: Default::default(),
-    }
+    Request::new(AmMethod::Allocate, raw(message))
 }
 
 /// Makes an answer to `allocate`.

@@ -6,15 +6,17 @@
 //! are refused with Hadoop's exception for invalid asks, before any interceptor stores them.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use bytes::Bytes;
 use prost::Message;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{PriorityProto, ResourceRequestProto};
 
+use crate::call::{AmMethod, Outcome, Request};
 use crate::config::ThrottleConfig;
 use crate::fields::{allocate_request, allocate_response};
-use crate::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Pass, Request};
+use crate::interceptor::{Action, Actions, Context, Interceptor, Pass};
 use crate::observe::{Observation, ThrottleReason};
 
 /// Maximum of different asks (priority, allocation request id, size) whose counts are remembered.
@@ -166,16 +168,19 @@ fn invalid_ask(text: String) -> RemoteException {
 }
 
 impl Interceptor for Throttle {
+    type Effect = Infallible;
+    type Event = Infallible;
+
     fn on_request(
         &mut self,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Infallible>,
     ) -> Result<Pass, RemoteException> {
         let weight = self.weight(request);
         let delay_ms = self.delay_ms(weight, context.now.mono.0.saturating_mul(1000));
         if delay_ms > 0 {
-            actions.push(Action::Observe(Observation::Throttled(
+            actions.chain.push(Action::Observe(Observation::Throttled(
                 ThrottleReason::CallRate,
             )));
         }
@@ -187,7 +192,9 @@ impl Interceptor for Throttle {
             }
             AmMethod::Allocate => self.check_asks(request).map_err(|(reason, refusal)| {
                 tracing::warn!(attempt = %context.attempt, %refusal, "an AM's asks are refused");
-                actions.push(Action::Observe(Observation::Throttled(reason)));
+                actions
+                    .chain
+                    .push(Action::Observe(Observation::Throttled(reason)));
                 refusal
             })?,
             AmMethod::Finish => {}
@@ -200,7 +207,7 @@ impl Interceptor for Throttle {
         method: AmMethod,
         outcome: &mut Outcome,
         _context: &Context<'_>,
-        _actions: &mut Vec<Action>,
+        _actions: &mut Actions<'_, Infallible>,
     ) {
         let (AmMethod::Allocate, Ok(response)) = (method, outcome) else {
             return;

@@ -26,7 +26,7 @@ pub enum Delegation<'a> {
     AsMarked,
     /// The process's own, with or without a mark.
     Given,
-    /// None.
+    /// No delegation.
     None,
 }
 

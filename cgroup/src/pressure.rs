@@ -52,7 +52,9 @@ impl PressureFile {
     }
 
     /// Reads how long tasks waited until now; `None` if PSI is disabled, at boot or for this
-    /// cgroup.
+    /// cgroup. The kernel counts the time since the last read, whoever made it, in whole jiffies
+    /// of up to 10 ms: of reads that come sooner than that, one after the other, none adds
+    /// anything to the total (`collect_percpu_times` in `kernel/sched/psi.c`).
     ///
     /// # Errors
     /// The cgroup is removed (`ENODEV`), or the file does not have the documented format.

@@ -21,18 +21,51 @@ const KILL_ROUNDS_MAX: usize = 64;
 const CHUNK: usize = 64;
 
 impl Cgroup {
-    /// Returns the pids in the cgroup and in cgroups made inside it, without zombies. Empty when
-    /// the cgroup is gone.
+    /// Returns the pids in the cgroup and in cgroups made inside it, without those that have ended.
+    /// Empty when the cgroup is gone.
+    ///
+    /// The unified hierarchy lists a process where its first thread is or has ended. So of a
+    /// process whose first thread has ended and whose others were moved afterwards, the former
+    /// cgroup shows the pid and this one does not.
     ///
     /// # Errors
     /// Any failure to read other than the cgroup's absence.
     pub fn processes(&self) -> Result<Vec<i32>, CgroupError> {
+        self.listed_in("cgroup.procs")
+    }
+
+    /// Returns the pids of processes that have a running thread here: those that are listed or,
+    /// when none is, those that [`Cgroup::processes`] does not show. Empty when the cgroup is gone.
+    ///
+    /// # Errors
+    /// As for [`Cgroup::processes`].
+    pub fn running(&self) -> Result<Vec<i32>, CgroupError> {
+        if !self.is_populated()? {
+            return Ok(Vec::new());
+        }
+        let listed = self.processes()?;
+        if listed.is_empty() && self.files().unified().is_some() {
+            return self.processes_of_threads();
+        }
+        Ok(listed)
+    }
+
+    /// Returns the pids of the processes that have a thread here, from the list of threads.
+    fn processes_of_threads(&self) -> Result<Vec<i32>, CgroupError> {
+        let threads = self.listed_in("cgroup.threads")?;
+        let mut pids: Vec<i32> = threads.into_iter().filter_map(process_of).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
+    fn listed_in(&self, file: &str) -> Result<Vec<i32>, CgroupError> {
         let Some(first) = self.files().all().next() else {
             return Ok(Vec::new());
         };
         let mut pids = Vec::new();
         tree::visit(first.dir(), &self.name, |dir| {
-            match dir.read("cgroup.procs") {
+            match dir.read(file) {
                 Ok(text) => pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok())),
                 // Removed meanwhile; or a threaded cgroup, whose processes are listed further up.
                 Err(error)
@@ -49,7 +82,7 @@ impl Cgroup {
         Ok(pids)
     }
 
-    /// Returns whether the cgroup holds a process, zombies not counted.
+    /// Returns whether a thread of a process runs in the cgroup.
     ///
     /// # Errors
     /// As for [`Cgroup::processes`].
@@ -70,11 +103,17 @@ impl Cgroup {
     pub fn signal(&self, signal: i32, except: Option<i32>) -> Result<usize, CgroupError> {
         let mut pids = self.processes()?;
         pids.retain(|pid| Some(*pid) != except);
-        self.signal_listed(&pids, signal)
+        self.signal_listed(&pids, signal, Self::processes)
     }
 
-    /// Signals the listed processes that are still in the cgroup; returns how many.
-    fn signal_listed(&self, pids: &[i32], signal: i32) -> Result<usize, CgroupError> {
+    /// Signals the listed processes that are still in the cgroup, as `list` tells; returns how
+    /// many.
+    fn signal_listed(
+        &self,
+        pids: &[i32],
+        signal: i32,
+        list: impl Fn(&Self) -> Result<Vec<i32>, CgroupError>,
+    ) -> Result<usize, CgroupError> {
         // Any other number is no signal's name, and is delivered to none.
         let Some(signal) = Signal::from_named_raw(signal) else {
             return Ok(0);
@@ -92,7 +131,7 @@ impl Cgroup {
             }
             // A pid that is still listed belongs to the process behind the handle, or to a newer
             // one that is in this cgroup too.
-            let mut still = self.processes()?;
+            let mut still = list(self)?;
             still.sort_unstable();
             let ours = handles
                 .iter()
@@ -111,7 +150,7 @@ impl Cgroup {
         if let Some(folder) = self.files().unified() {
             // `cgroup.kill` exists since Linux 5.14.
             match folder.write("cgroup.kill", "1") {
-                Ok(()) => return Ok(()),
+                Ok(()) => return self.kill_what_was_passed_by(),
                 // The file, or the cgroup itself, does not exist.
                 Err(error) if matches!(error.errno(), Some(libc::ENOENT | libc::ENODEV)) => {}
                 Err(error) => return Err(error),
@@ -126,6 +165,14 @@ impl Cgroup {
         killed
     }
 
+    /// Sends SIGKILL to each process one by one. `cgroup.kill` signals first threads, so that a
+    /// process does not notice whose first thread has ended while others run.
+    fn kill_what_was_passed_by(&self) -> Result<(), CgroupError> {
+        let left = self.running()?;
+        self.signal_listed(&left, libc::SIGKILL, Self::running)?;
+        Ok(())
+    }
+
     /// Sends SIGKILL until a listing has no new process. Frozen processes cannot fork, and on v1
     /// they stay listed.
     fn kill_in_rounds(&self, frozen: bool) -> Result<(), CgroupError> {
@@ -138,7 +185,7 @@ impl Cgroup {
             if pids.is_empty() {
                 break;
             }
-            self.signal_listed(&pids, libc::SIGKILL)?;
+            self.signal_listed(&pids, libc::SIGKILL, Self::processes)?;
         }
         Ok(())
     }
@@ -169,6 +216,10 @@ impl Cgroup {
     /// The kernel refuses. Processes not moved in every hierarchy are found by the next call.
     pub fn move_from(&self, from: &Self, max: usize) -> Result<usize, CgroupError> {
         let mut moved = 0;
+        // A process whose first thread has ended stays listed where that was, and is not there.
+        if !from.is_populated()? {
+            return Ok(moved);
+        }
         for pid in from.processes()?.into_iter().take(max) {
             self.add(pid)?;
             moved += 1;
@@ -222,4 +273,11 @@ impl Cgroup {
         }
         Ok(())
     }
+}
+
+/// Returns the process of a thread; `None` when it is gone.
+fn process_of(thread: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    pid.trim().parse().ok()
 }

@@ -170,7 +170,9 @@ impl<'a> Bench<'a> {
                     } = timings;
                     phases = [queue_us, prepare_us, spawn_us].map(Duration::from_micros);
                 }
-                LaunchEvent::ProcessesGone(_) | LaunchEvent::StrangersGone(_) => {}
+                LaunchEvent::ProcessesGone(_)
+                | LaunchEvent::ProcessesStay(_)
+                | LaunchEvent::StrangersGone(_) => {}
                 LaunchEvent::Exited { .. } => return Ok((taken, phases)),
                 failed @ LaunchEvent::LaunchFailed { .. } => {
                     return Err(format!("{failed:?}").into());
@@ -204,6 +206,7 @@ impl<'a> Bench<'a> {
             match event.ok_or("the launcher has gone")? {
                 LaunchEvent::Launched { .. }
                 | LaunchEvent::ProcessesGone(_)
+                | LaunchEvent::ProcessesStay(_)
                 | LaunchEvent::StrangersGone(_) => {}
                 LaunchEvent::Exited { .. } => {
                     alive -= 1;

@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 use cgroup::{
     Cgroup, CgroupError, Controller, Delegation, Layout, Parent, Root, RootConfig, Unusable,
 };
-use records::{ContainerId, ExecutionType, PerExecutionType, Resource};
+use records::{ContainerId, ContainerName, ExecutionType, PerExecutionType, Resource};
 use sched::ContainerSpec;
 use tokio::sync::mpsc;
 
@@ -76,7 +76,7 @@ pub struct Isolation {
 }
 
 /// Containers by the classes that they have a cgroup in.
-type Found = PerExecutionType<BTreeSet<ContainerId>>;
+type Found = PerExecutionType<BTreeSet<ContainerName>>;
 
 /// Capacity that containers may use together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct Offer {
 
 impl Isolation {
     /// Opens the place for containers, ends what an earlier run left there except the containers
-    /// in `kept`, as texts name them, and starts the threads.
+    /// in `kept`, and starts the threads.
     /// Without a handle the agent goes on with process groups, and [`Availability`] says why.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Isolation {
     pub fn start(
         config: &CgroupConfig,
         offer: Offer,
-        kept: &BTreeSet<ContainerId>,
+        kept: &BTreeSet<ContainerName>,
         events: mpsc::Sender<IsolationEvent>,
     ) -> io::Result<(Option<Self>, Availability)> {
         let opened = open(config, &layout(config)).and_then(|root| {
@@ -131,8 +131,8 @@ impl Isolation {
         for class in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
             let groups = places.class(class).children().unwrap_or_default();
             for group in groups {
-                match kept_id(&group, kept) {
-                    Some(id) => drop(found.of(class).insert(id)),
+                match kept_name(&group, kept) {
+                    Some(name) => drop(found.of(class).insert(name)),
                     None => leftovers.leave(group),
                 }
             }
@@ -160,7 +160,7 @@ impl Isolation {
             ExecutionType::Guaranteed => (guaranteed, opportunistic),
             ExecutionType::Opportunistic => (opportunistic, guaranteed),
         };
-        let named = spec.id.as_named();
+        let named = spec.id.name();
         let (is_in_class, is_in_other) = (own.contains(&named), other.contains(&named));
         let is_confined = is_in_class || is_in_other;
         if is_confined {
@@ -186,7 +186,7 @@ impl Isolation {
 
     /// Removes what was made for a launch that failed.
     pub(crate) fn forget(&self, id: ContainerId) {
-        self.confined(id).finish();
+        self.confined(id).finish(false);
     }
 
     /// Makes the cgroup of an announced container, for its process to be started in, on the
@@ -303,20 +303,20 @@ fn root_config(config: &CgroupConfig) -> RootConfig<'_> {
 }
 
 /// Returns the container of a cgroup, if that is one that outlived its agent.
-fn kept_id(group: &Cgroup, kept: &BTreeSet<ContainerId>) -> Option<ContainerId> {
+fn kept_name(group: &Cgroup, kept: &BTreeSet<ContainerName>) -> Option<ContainerName> {
     let paths = group.paths();
     let name = paths.first().and_then(|path| path.file_name()?.to_str());
-    let id = name?.parse().ok()?;
-    kept.contains(&id).then_some(id)
+    let name = name?.parse().ok()?;
+    kept.contains(&name).then_some(name)
 }
 
-fn is_kept(group: &Cgroup, kept: &BTreeSet<ContainerId>) -> bool {
-    kept_id(group, kept).is_some()
+fn is_kept(group: &Cgroup, kept: &BTreeSet<ContainerName>) -> bool {
+    kept_name(group, kept).is_some()
 }
 
 /// Opens the cgroup of a class, without containers and limits of an earlier run, except those that
 /// outlived it. Beside these the limits of the class stay until they are written anew.
-fn class(root: &Root, name: &str, kept: &BTreeSet<ContainerId>) -> Result<Parent, Unusable> {
+fn class(root: &Root, name: &str, kept: &BTreeSet<ContainerName>) -> Result<Parent, Unusable> {
     let parent = root.parent(name)?;
     end_leftovers(&parent, kept);
     let stays = |groups: Vec<Cgroup>| groups.iter().any(|group| is_kept(group, kept));
@@ -335,7 +335,7 @@ fn class(root: &Root, name: &str, kept: &BTreeSet<ContainerId>) -> Result<Parent
 }
 
 /// Kills and removes containers that an earlier run left in a class.
-fn end_leftovers(parent: &Parent, kept: &BTreeSet<ContainerId>) {
+fn end_leftovers(parent: &Parent, kept: &BTreeSet<ContainerName>) {
     let mut groups = match parent.children() {
         Ok(groups) => groups,
         Err(error) => {

@@ -36,15 +36,19 @@ mod links;
 mod markers;
 mod one_bash;
 mod outlives;
+mod places;
 mod process;
 mod process_tree;
 mod registry;
 mod scanner;
 mod script;
+mod shared;
 mod spawn;
+mod survivors;
 mod sweep;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tracer;
 
 pub use context::{
     ContainerSignal, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, Link,
@@ -53,7 +57,7 @@ pub use context::{
 pub use error::{LaunchError, NoPlan};
 pub use files::add_links;
 pub use lanes::LAUNCH_QUEUE_MAX;
-pub use launcher::{Adoption, LaunchRefused, Launcher, MakePlan};
+pub use launcher::{Adoption, Later, LaunchRefused, Launcher, MakePlan, Planned};
 pub use leader::{SharedExits, end_strangers};
 pub use markers::java_feature_version;
 pub use outlives::{Outlives, size_in};

@@ -81,8 +81,10 @@ pub struct Sample {
 /// Interval and extent of sampling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MonitorOptions {
-    /// Interval between two samples.
-    pub interval: Duration,
+    /// Interval between two samples; `None`: nothing is measured.
+    pub interval: Option<Duration>,
+    /// Measure the machine as a whole.
+    pub node: bool,
     /// Look at containers at all (`yarn.nodemanager.container-monitor.enabled`).
     pub containers: bool,
     /// Memory limits that the monitor enforces.
@@ -120,8 +122,8 @@ struct Work {
 }
 
 impl Monitor {
-    /// Measures once now and then every `interval`. `classes` are the pressure files of the classes
-    /// that have any. Returns the thread and where the latest sample is.
+    /// Measures once now and then every `interval`, if there is one. `classes` are the pressure
+    /// files of the classes that have any. Returns the thread and where the latest sample is.
     ///
     /// # Errors
     /// If the system has no more threads.
@@ -171,7 +173,9 @@ impl Work {
         stopped: &Receiver<()>,
         listener: &impl Listener,
     ) {
-        while stopped.recv_timeout(self.options.interval) == Err(RecvTimeoutError::Timeout) {
+        // A time that no clock reaches is waited for without end.
+        let interval = self.options.interval.unwrap_or(Duration::MAX);
+        while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
             samples.send_replace(self.sample(listener));
         }
     }
@@ -182,7 +186,11 @@ impl Work {
             .at
             .replace(now)
             .map(|before| now.duration_since(before));
-        let node = self.node.sample(elapsed);
+        let node = if self.options.node {
+            self.node.sample(elapsed)
+        } else {
+            Utilization::default()
+        };
         let running: Vec<RunningProcess> = if self.options.containers {
             self.launcher.processes()
         } else {
@@ -217,7 +225,51 @@ fn vcores(ticks: u64, elapsed: Option<Duration>) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use tokio::runtime::Handle;
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::launch::testing;
+
+    struct Deaf;
+
+    impl Listener for Deaf {
+        fn measured(&self, _: &Sample) {}
+
+        fn exceeded(&self, exceeded: MemoryExceeded) {
+            panic!("{exceeded:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_to_be_measured_is_zero_and_the_thread_ends_all_the_same() {
+        let (events, _receiver) = mpsc::channel(1);
+        let launcher = Launcher::start(testing::config(), events, Handle::current()).unwrap();
+        let launcher = Arc::new(launcher);
+        let measured = |node: bool| {
+            let options = MonitorOptions {
+                interval: None,
+                node,
+                containers: false,
+                memory: MemoryPolicy {
+                    pmem: true,
+                    vmem: true,
+                    vmem_pmem_ratio: 2.1,
+                },
+                smaps_based_rss: false,
+            };
+            let limits = Arc::<ContainerLimits>::default();
+            let classes = PerExecutionType::default();
+            let started = Monitor::start(options, Arc::clone(&launcher), limits, classes, Deaf);
+            let (monitor, latest) = started.unwrap();
+            monitor.stop();
+            let sample = *latest.borrow();
+            assert_eq!(sample.containers, Utilization::default());
+            sample.node
+        };
+        assert_eq!(measured(false), Utilization::default());
+        assert_ne!(measured(true), Utilization::default());
+    }
 
     #[test]
     fn processor_time_over_wall_time_is_processors() {

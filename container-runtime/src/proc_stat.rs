@@ -23,11 +23,6 @@ pub(crate) fn read(file: &File) -> Option<Stat> {
     Stat::from_read(buffer.get(..length)?).ok()
 }
 
-/// Returns whether a process has ended. Until it is reaped, it keeps its id and holds no memory.
-pub(crate) const fn has_ended(stat: &Stat) -> bool {
-    matches!(stat.state, 'Z' | 'X')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +45,6 @@ mod tests {
         let own_pid = i32::try_from(std::process::id()).unwrap();
         let stat = read(&open(own_pid).unwrap()).unwrap();
         assert_eq!(stat.pid, own_pid);
-        assert!(!has_ended(&stat));
         assert!(open(0).is_none());
     }
 }

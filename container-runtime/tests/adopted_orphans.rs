@@ -4,11 +4,13 @@
 #[path = "container/fixture.rs"]
 mod container;
 
+use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use container_runtime::launch::{LaunchEvent, Launcher, adopt_orphans};
 use procfs::process::Process;
+use test_support::hostile::{self, Role};
 use tokio::sync::mpsc;
 
 use crate::container::{config, plan};
@@ -49,6 +51,7 @@ async fn exit_of(events: &mut mpsc::Receiver<LaunchEvent>) -> (i64, i32) {
         {
             LaunchEvent::Launched { .. }
             | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::ProcessesStay(_)
             | LaunchEvent::StrangersGone(_) => {}
             LaunchEvent::Exited { id, status, .. } => return (id.id, status.0),
             other @ LaunchEvent::LaunchFailed { .. } => panic!("{other:?}"),
@@ -105,4 +108,32 @@ async fn orphans_are_adopted_reaped_and_end_with_their_container() {
     })
     .await;
     assert_eq!(bystander.wait().unwrap().code(), Some(42));
+
+    // Processes that fork and end every half millisecond leave no process that a look would find.
+    let ready = root.path().join("chain");
+    let line = hostile::bash_line(&Role::ForkChain {
+        ready: ready.clone(),
+    });
+    let script = root.path().join("script");
+    std::fs::write(
+        &script,
+        format!("({line}) &\nuntil [ -s {} ]; do :; done\n", ready.display()),
+    )
+    .unwrap();
+    for number in 10..30 {
+        drop(std::fs::remove_file(&ready));
+        launcher
+            .launch(plan(
+                root.path(),
+                number,
+                &format!("bash {}", script.display()),
+            ))
+            .unwrap();
+        assert_eq!(exit_of(&mut events).await, (number, 0));
+        let lock = File::create(hostile::lock_of_chain(&ready)).unwrap();
+        assert!(
+            lock.try_lock().is_ok(),
+            "a chain outlives container {number}"
+        );
+    }
 }

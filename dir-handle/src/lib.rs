@@ -8,6 +8,9 @@
 //! No directory is opened through a mount: a bind mount that a container left would otherwise lead
 //! a deletion to files from anywhere. Such an open fails with [`io::ErrorKind::CrossesDevices`].
 //!
+//! What is made has its mode and its owner before it has its name (`create`): no other thread, no
+//! other process and no crash finds anything half made under a name.
+//!
 //! A handle may have an [`Owner`]: then the directory is a user's, and so is everything that is
 //! made below it. A regular file in a directory of another user than this process is read only if
 //! it is that user's: the user may have linked a file there that only this process may read.
@@ -16,6 +19,8 @@
 //! kernel's, or `EINVAL` for a text that is not one path component; the caller adds operation and
 //! path. May not know any other crate of the workspace.
 
+mod create;
+mod lock;
 mod names;
 mod status;
 
@@ -31,12 +36,12 @@ use nix::errno::Errno;
 use nix::fcntl::{
     AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat, renameat,
 };
-use nix::sys::stat::{FchmodatFlags, Mode, fchmod, fchmodat, fstat, fstatat, mkdirat};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmod, fchmodat, fstat, fstatat};
 use nix::sys::statvfs::fstatvfs;
-use nix::unistd::{
-    AccessFlags, Gid, Uid, UnlinkatFlags, faccessat, fchown, geteuid, linkat, symlinkat, unlinkat,
-};
+use nix::unistd::{AccessFlags, UnlinkatFlags, faccessat, geteuid, linkat, symlinkat, unlinkat};
 
+pub use create::{is_abandoned, is_being_made};
+pub use lock::{DirLock, LockError};
 pub use names::Names;
 use status::MODE_BITS;
 pub use status::{FileKind, FileStatus};
@@ -97,6 +102,14 @@ pub struct Identity {
     mount: u64,
 }
 
+impl Identity {
+    /// Returns device and inode: the same for every path and every mount of the directory.
+    #[must_use]
+    pub const fn device_and_inode(self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+}
+
 /// Returns permission bits without the file type.
 pub const fn mode(bits: u32) -> Mode {
     Mode::from_bits_truncate(bits)
@@ -134,20 +147,6 @@ impl DirHandle {
         Self { fd, owner }
     }
 
-    /// Gives a new file or directory to the owner. A directory was opened by its name after it was
-    /// made: its parent's user may have put another one there, which stays as it is.
-    fn give(&self, new: impl AsFd) -> io::Result<()> {
-        let Some(Owner { user, group }) = self.owner else {
-            return Ok(());
-        };
-        let new = new.as_fd();
-        if fstat(new)?.st_uid != geteuid().as_raw() {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
-        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
-        Ok(fchown(new, Some(user), Some(group))?)
-    }
-
     /// Opens a directory by its path; a link as the last component is an error.
     pub fn open_no_follow(path: &Path) -> io::Result<Self> {
         let fd = openat(AT_FDCWD, path, DIRECTORY_FLAGS, Mode::empty())?;
@@ -165,6 +164,29 @@ impl DirHandle {
             // `ENOSYS`: Linux before 5.6. `EPERM`: a seccomp filter that does not know the call.
             Err(Errno::ENOSYS | Errno::EPERM) => self.open_by_mount_id(path),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns whether there is anything at a relative path below this directory: a link at its end
+    /// is something, whatever it points to. A link or a mount on the way is an error.
+    pub fn has_beneath(&self, path: &Path) -> io::Result<bool> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let how = OpenHow::new().flags(flags).resolve(STAYING_INSIDE);
+        match openat2(&self.fd, path, how) {
+            Ok(_found) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(Errno::ENOSYS | Errno::EPERM) => self.has_by_mount_id(path),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Does what [`Self::has_beneath`] does without `openat2`.
+    fn has_by_mount_id(&self, path: &Path) -> io::Result<bool> {
+        let name = path.file_name().unwrap_or_default();
+        match self.open_by_mount_id(path.parent().unwrap_or(Path::new(""))) {
+            Ok(parent) => Ok(parent.kind(name)?.is_some()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
@@ -216,65 +238,6 @@ impl DirHandle {
             directory = directory.open(name)?;
         }
         Ok(directory)
-    }
-
-    /// Creates the directory `name` with exactly this mode, whatever the umask, and opens it; an
-    /// existing directory keeps its mode.
-    pub fn ensure(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
-        let name = name.as_ref();
-        // Most exist: opening first keeps containers that start together from queueing for the
-        // parent's lock.
-        match self.open(name) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            opened => return opened,
-        }
-        self.create_or_open(name, bits)
-    }
-
-    /// Does the same as [`DirHandle::ensure`] for a directory that probably does not exist.
-    pub fn create_or_open(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
-        let name = name.as_ref();
-        match self.create(name, bits) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name),
-            created => created,
-        }
-    }
-
-    /// Creates the directory `name`, which must not exist, with exactly this mode, and opens it.
-    pub fn create(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
-        let name = single(name.as_ref())?;
-        mkdirat(&self.fd, name, mode(bits))?;
-        let directory = self.open(name)?;
-        fchmod(&directory.fd, mode(bits))?;
-        self.give(&directory)?;
-        Ok(directory)
-    }
-
-    /// Opens the directory `name`, or creates it with the permissions that the umask leaves, as
-    /// `mkdir` does.
-    pub fn ensure_with_umask(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
-        let name = single(name.as_ref())?;
-        match mkdirat(&self.fd, name, mode(0o777)) {
-            Ok(()) => {
-                let directory = self.open(name)?;
-                self.give(&directory)?;
-                Ok(directory)
-            }
-            Err(Errno::EEXIST) => self.open(name),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Creates the file `name`, which must not exist, for writing, with exactly this mode.
-    pub fn create_file(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<File> {
-        let name = single(name.as_ref())?;
-        // O_EXCL follows no link, so O_NOFOLLOW would only add a flag that a process can see on the
-        // descriptor.
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-        let fd = openat(&self.fd, name, flags, mode(bits))?;
-        fchmod(&fd, mode(bits))?;
-        self.give(&fd)?;
-        Ok(File::from(fd))
     }
 
     /// Opens the regular file `name` for reading. A link, pipe or device of that name is refused

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
-fn temporary() -> (tempfile::TempDir, DirHandle) {
+pub(crate) fn temporary() -> (tempfile::TempDir, DirHandle) {
     let dir = tempfile::tempdir().unwrap();
     let directory = DirHandle::open_ambient(dir.path()).unwrap();
     (dir, directory)
@@ -124,10 +124,10 @@ fn only_regular_files_are_opened_for_reading() {
 }
 
 /// Id of no user of the machine.
-const STRANGER: u32 = 65_533;
+pub(crate) const STRANGER: u32 = 65_533;
 
 /// Returns whether this process may give files away; prints why not otherwise.
-fn may_give(test: &str) -> bool {
+pub(crate) fn may_give(test: &str) -> bool {
     let may = geteuid().is_root();
     if !may {
         test_support::skip::skip(test, &"only root may give files to another user");
@@ -196,4 +196,25 @@ fn a_file_that_is_not_its_directorys_users_is_not_read() {
     std::fs::write(dir.path().join("file"), "x").unwrap();
     std::os::unix::fs::chown(dir.path().join("file"), Some(STRANGER), None).unwrap();
     assert!(directory.open_regular("file").is_ok());
+}
+
+#[test]
+fn what_is_beneath_is_seen_without_following_links_with_or_without_openat2() {
+    let (dir, directory) = temporary();
+    std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+    std::fs::write(dir.path().join("a/b/file"), "").unwrap();
+    symlink("nowhere", dir.path().join("a/dangling")).unwrap();
+    symlink("a", dir.path().join("link")).unwrap();
+    for has in [DirHandle::has_beneath, DirHandle::has_by_mount_id] {
+        let has = |path: &str| has(&directory, Path::new(path));
+        for path in ["a", "a/b/file", "a/dangling", "link"] {
+            assert!(has(path).unwrap(), "{path}");
+        }
+        for path in ["c", "a/b/other", "c/file"] {
+            assert!(!has(path).unwrap(), "{path}");
+        }
+        for path in ["link/b/file", "a/b/file/c", "../a", "/"] {
+            assert!(has(path).is_err(), "{path}");
+        }
+    }
 }

@@ -38,7 +38,8 @@ fn run(input: &[u8]) {
 /// Returns length and checksum of a log file, or the kind of the error.
 fn read(log: &[u8], piece: usize, compression: Compression) -> Result<(u64, u32), io::ErrorKind> {
     let log = BufReader::with_capacity(piece.min(log.len().max(1)), log);
-    let mut content = find(log, compression, container(2), NAME).map_err(|error| error.kind())?;
+    let mut content =
+        find(log, compression, container(2).name(), NAME).map_err(|error| error.kind())?;
     let (mut length, mut sum, mut buffer) = (0, Hasher::new(), [0; 512]);
     loop {
         let read = content.read(&mut buffer).map_err(|error| error.kind())?;
@@ -59,7 +60,7 @@ fn seeds() -> Vec<Vec<u8>> {
         let log = AggregatedLog::new(Vec::new(), compression, "joe", &acls);
         let mut log = log.expect("memory takes all bytes");
         for number in [1, 2] {
-            let appended = log.append_container(container(number), |files| {
+            let appended = log.append_container(container(number).name(), |files| {
                 for (name, content) in [("stderr", &b""[..]), (NAME, b"hello"), ("app.1", b"x")] {
                     files.append(name, content.len() as u64, &mut &*content)?;
                 }

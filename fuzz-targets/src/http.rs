@@ -44,6 +44,10 @@ impl NodeSource for Idle {
         Some(Arc::clone(&self.0))
     }
 
+    async fn numbers(&self) -> Option<NodeNumbers> {
+        Some(self.0.numbers.clone())
+    }
+
     async fn overview(&self) -> Option<Overview> {
         None
     }

@@ -22,7 +22,7 @@ fn run(input: &[u8]) {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("the kernel's file");
     let whole = [format!("exits 1 {}\n", boot.trim()).as_bytes(), records].concat();
     let folder = tempfile::tempdir().expect("a folder");
-    // Of no process, since pids are smaller.
+    // No process has this pid: pids are smaller.
     let path = folder.path().join("999999999-1.exits");
     fs::write(
         &path,

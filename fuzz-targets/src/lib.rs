@@ -15,6 +15,7 @@ mod aggregated_logs;
 mod archives;
 pub mod corpus;
 mod credentials;
+mod file_workers;
 mod http;
 mod keeper_records;
 mod kernel_text;
@@ -30,6 +31,7 @@ mod site_xml;
 mod stored;
 mod texts;
 mod tokens;
+mod traces;
 
 /// Limit on the memory that one input may take at once.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +42,7 @@ pub struct Memory {
     pub per_byte: u64,
 }
 
-/// One reader with its claims.
+/// Reader with its claims.
 #[derive(Debug)]
 pub struct Target {
     /// Name, also of the corpus' file.
@@ -96,6 +98,7 @@ pub const TARGETS: &[Target] = &[
     role_histories::TARGET,
     shuffles::REQUEST,
     shuffles::INDEX,
+    file_workers::TARGET,
     key_stores::TARGET,
     aggregated_logs::TARGET,
     http::TARGET,
@@ -103,6 +106,14 @@ pub const TARGETS: &[Target] = &[
     stored::TARGET,
     scripts::TARGET,
     kernel_text::TARGET,
+    traces::CSV,
+    traces::SLS,
+    traces::RUMEN,
+    traces::SYNTH,
+    traces::DYNOYARN,
+    traces::TR,
+    traces::SWIM,
+    traces::ALIBABA,
 ];
 
 /// Returns the target of this name.

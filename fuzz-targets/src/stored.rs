@@ -8,7 +8,7 @@ use amrm_proxy::store::{
     RegistrationRecord, RoleHistoryPlacesRecord, RoleHistoryRecord, StoredState,
 };
 use keeper::{FoundStart, LeftProcess, ProcessIdentity};
-use node_manager::recovery::{FoundState, StartRecord, StateRecord, decide};
+use node_manager::recovery::{FoundState, RecordClock, StartRecord, StateRecord, decide};
 use prost::Message;
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
@@ -72,7 +72,7 @@ fn run(input: &[u8]) {
         let decided = decide(found.containers.clone(), noted, left);
         assert!(decided.containers.len() <= all);
         for container in &decided.containers {
-            assert!(found.containers.contains_key(&container.spec.id));
+            assert!(found.containers.contains_key(&container.spec.id.name()));
         }
         assert!(decided.strangers.len() <= noted.len() + left.len());
     }
@@ -109,6 +109,10 @@ fn seeds() -> Vec<Vec<u8>> {
         context: context.encode_to_vec(),
         arrival: 3,
         accepted_at: 1_700_000_000_000,
+        clock: Some(RecordClock {
+            boot: 7,
+            wall_at_zero: 1_600_000_000_000,
+        }),
     };
     let state = StateRecord {
         pid: 17,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use hadoop_conf::HostPort;
 use hadoop_conf::parse;
 use hadoop_fs::Uri;
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId};
+use records::{ApplicationAttemptId, ApplicationId, ContainerName, NodeId};
 
 use crate::{Memory, Target};
 
@@ -35,7 +35,7 @@ fn run(input: &[u8]) {
     };
     value::<ApplicationId>(text);
     value::<ApplicationAttemptId>(text);
-    value::<ContainerId>(text);
+    value::<ContainerName>(text);
     value::<NodeId>(text);
     value::<Uri>(text);
     if let Ok(address) = HostPort::parse(text, 8032) {

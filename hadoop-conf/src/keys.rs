@@ -1,5 +1,7 @@
 //! Properties that a program knows: name, default, unit, and whether the program honours them.
 
+use crate::{Guard, Lenient};
+
 /// Effect of a property in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyClass {
@@ -130,6 +132,22 @@ pub struct Family {
     pub suffixes: &'static [&'static str],
     /// Effect in the program.
     pub class: KeyClass,
+    /// Property that lists the chosen parts. Those that it does not list have no effect. `None`:
+    /// there is no list.
+    pub listed_in: Option<&'static str>,
+}
+
+impl Family {
+    /// Returns the part of a name that the operator has chosen; `None`: a name of another family.
+    #[must_use]
+    pub fn chosen_part<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let rest = name.strip_prefix(self.prefix)?;
+        let parts = self
+            .suffixes
+            .iter()
+            .filter_map(|suffix| rest.strip_suffix(suffix));
+        parts.into_iter().find(|part| !part.is_empty())
+    }
 }
 
 /// Properties that a program knows, and the single source of their defaults.
@@ -139,6 +157,13 @@ pub struct KeyTable {
     pub keys: &'static [&'static [Key]],
     /// Properties with a chosen part in their name.
     pub families: &'static [Family],
+    /// Properties with which Hadoop goes on where their value is odd.
+    pub lenient: &'static [Lenient],
+    /// Flags of which one value protects.
+    pub guards: &'static [Guard],
+    /// Beginning of the names that Hadoop does not know, whose odd values are always a problem.
+    /// `None`: the program has no names of its own.
+    pub own_prefix: Option<&'static str>,
 }
 
 impl KeyTable {
@@ -159,15 +184,33 @@ impl KeyTable {
         if let Some(key) = self.find(name) {
             return Some(key.class);
         }
-        let family = self.families.iter().find(|family| {
-            let chosen = name.strip_prefix(family.prefix).unwrap_or("");
-            family.suffixes.iter().any(|suffix| {
-                chosen
-                    .strip_suffix(suffix)
-                    .is_some_and(|part| !part.is_empty())
-            })
-        });
-        family.map(|family| family.class)
+        self.family_of(name).map(|(family, _)| family.class)
+    }
+
+    /// Returns the family of a name, with the part that the operator has chosen.
+    #[must_use]
+    pub fn family_of<'n>(&self, name: &'n str) -> Option<(&'static Family, &'n str)> {
+        let mut families = self.families.iter();
+        families.find_map(|family| Some((family, family.chosen_part(name)?)))
+    }
+
+    /// Returns the rule for odd values of a property; `None`: they are refused.
+    #[must_use]
+    pub fn lenient(&self, name: &str) -> Option<&'static Lenient> {
+        self.lenient.iter().find(|rule| rule.name == name)
+    }
+
+    /// Returns the flag of this name, if one of its values protects.
+    #[must_use]
+    pub fn guard(&self, name: &str) -> Option<&'static Guard> {
+        self.guards.iter().find(|guard| guard.name == name)
+    }
+
+    /// Returns whether Hadoop does not know this name.
+    #[must_use]
+    pub fn is_own(&self, name: &str) -> bool {
+        self.own_prefix
+            .is_some_and(|prefix| name.starts_with(prefix))
     }
 
     /// Returns names and values of the defaults of one source.

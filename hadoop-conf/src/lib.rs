@@ -16,6 +16,7 @@
 mod endpoints;
 mod host_port;
 mod keys;
+mod lenient;
 pub mod parse;
 mod problem;
 mod reader;
@@ -28,6 +29,7 @@ mod unknown;
 pub use endpoints::{RmEndpoint, RmService, only_resource_manager, resource_managers};
 pub use host_port::{HostPort, ParseHostPortError};
 pub use keys::{DefaultSource, Family, Key, KeyClass, KeyTable, Unit, key};
+pub use lenient::{Guard, Instead, Lenient};
 pub use problem::{ConfigProblems, Expected, Problem, Suffix, Warning};
 pub use reader::PropertyReader;
 pub use secret::{REDACTED, Secrets};

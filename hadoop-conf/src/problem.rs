@@ -11,10 +11,12 @@ use crate::site_xml::{ExpandError, Origin, SiteXmlError};
 /// Requirement that a value does not meet.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Expected {
-    /// A flag. Hadoop uses its default for any other text; here it is a problem, as it may be a
-    /// typing error.
-    #[error("must be true or false")]
-    Flag,
+    /// A flag.
+    #[error("must be true or false{}", left_open(*opens))]
+    Flag {
+        /// Hadoop's reading, the default, would not protect what the flag may be meant to protect.
+        opens: bool,
+    },
     /// A whole number; Hadoop also accepts `0x` before hexadecimal digits.
     #[error("must be a whole number from {min} to {max}{unit}")]
     Integer {
@@ -26,7 +28,7 @@ pub enum Expected {
         unit: Suffix,
     },
     /// A number with a decimal point.
-    #[error("must be a number from {min} to {max}{unit}")]
+    #[error("must be a number {}{unit}", range(*min, *max))]
     Number {
         /// Lowest value allowed.
         min: f64,
@@ -124,6 +126,17 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// Returns the property that it is about; `None`: a folder or a file.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Value { name, .. } | Self::Missing { name, .. } => Some(name),
+            Self::NoFolder(_) | Self::File(_) => None,
+        }
+    }
+}
+
 /// Problems of a configuration, in the order found; never empty.
 #[derive(Debug, Error)]
 pub struct ConfigProblems(Vec<Problem>);
@@ -192,7 +205,41 @@ pub enum Warning {
         /// Place where the value is set.
         origin: Origin,
         /// Description of the difference.
-        how: &'static str,
+        how: Cow<'static, str>,
+    },
+    /// Value that cannot be used, of a property that does not count.
+    #[error("{problem}; it is not read {why}")]
+    Unread {
+        /// Problem that it would be.
+        problem: String,
+        /// Condition under which the property does not count, such as `without …`.
+        why: &'static str,
+    },
+    /// Property of a service, script or rule that no list names.
+    #[error("{origin}: {name} = {value} has no effect: {list} does not name {part}")]
+    NotListed {
+        /// Name of the property.
+        name: String,
+        /// Value, hidden if it may be a secret.
+        value: String,
+        /// Place where the property is set.
+        origin: Origin,
+        /// Property that would have to name the part.
+        list: &'static str,
+        /// Part of the name that the operator has chosen.
+        part: String,
+    },
+    /// Value with a consequence that is easily overlooked, in Hadoop as well.
+    #[error("{origin}: {name} = {value}: {what}")]
+    Consequence {
+        /// Name of the property.
+        name: String,
+        /// Value, hidden if it may be a secret.
+        value: String,
+        /// Place where the value is set.
+        origin: Origin,
+        /// Description of the consequence.
+        what: &'static str,
     },
     /// Auxiliary service that does not run here.
     #[error(
@@ -229,6 +276,23 @@ pub enum Warning {
     /// Configuration without a `yarn-site.xml`.
     #[error("no yarn-site.xml in {0}: all values are defaults")]
     NoYarnSite(String),
+}
+
+/// Returns a range for a message, without a bound that only the type sets.
+fn range(min: f64, max: f64) -> String {
+    if max < f64::MAX {
+        format!("from {min} to {max}")
+    } else {
+        format!("of at least {min}")
+    }
+}
+
+fn left_open(opens: bool) -> &'static str {
+    if opens {
+        "; Hadoop would take the default, which does not protect"
+    } else {
+        ""
+    }
 }
 
 fn did_you_mean(suggestion: &Option<&'static str>) -> String {

@@ -1,23 +1,28 @@
 //! Typed access to properties that collects problems rather than stopping at the first.
 
+mod numbers;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
+use std::fmt;
 use std::path::{Component, PathBuf};
 
 use crate::site_xml::{Origin, Properties, SiteXmlError, Value, local_path};
-use crate::{
-    ConfigProblems, Expected, HostPort, KeyTable, Problem, Secrets, Suffix, Unit, Warning, parse,
-};
+use crate::{ConfigProblems, Expected, HostPort, KeyTable, Problem, Secrets, Warning, parse};
 
 /// Limit on the characters of a value in a message.
 const SHOWN_CHARS_MAX: usize = 200;
 /// Limit on the folders of one property. No machine has more disks, and each one costs work for
 /// each container.
 const PATHS_MAX: usize = 128;
-/// A hundred years in milliseconds. Operators write the largest possible number to say "never".
-const MILLIS_MAX: i64 = 100 * 366 * 24 * 3_600_000;
 
-/// Reader of properties; keeps every problem and warning in the order found.
+/// Reader of properties; keeps every problem and warning in the order found, each once.
+///
+/// Values are read as Hadoop's `Configuration` reads them. Where Hadoop goes on with another value
+/// than the written one, so does the reader, with a warning: [`KeyTable::lenient`] says where. A
+/// [`Guard`](crate::Guard) that would be left open is a problem instead.
 pub struct PropertyReader<'a> {
     properties: &'a Properties,
     table: &'a KeyTable,
@@ -26,6 +31,8 @@ pub struct PropertyReader<'a> {
     warnings: Vec<Warning>,
     /// Names that were read, to check that every property that the table calls honoured is.
     asked: BTreeSet<String>,
+    /// Names whose values are told of already, with what is told.
+    told: BTreeSet<(String, String)>,
 }
 
 impl<'a> PropertyReader<'a> {
@@ -39,6 +46,7 @@ impl<'a> PropertyReader<'a> {
             problems: Vec::new(),
             warnings: Vec::new(),
             asked: BTreeSet::new(),
+            told: BTreeSet::new(),
         }
     }
 
@@ -68,14 +76,11 @@ impl<'a> PropertyReader<'a> {
     /// Returns the value with its `${…}` expanded; a value that cannot be expanded is a problem and
     /// then counts as unset.
     fn value(&mut self, name: &str) -> Option<Value> {
-        let first = self.asked.insert(name.to_owned());
+        self.asked.insert(name.to_owned());
         match self.properties.get_or(name, self.default_of(name)) {
             Ok(value) => value,
             Err(error) => {
-                // Reported once, however often the property is read.
-                if first {
-                    self.problem(name, Expected::Expansion(error));
-                }
+                self.problem(name, Expected::Expansion(error));
                 None
             }
         }
@@ -104,90 +109,26 @@ impl<'a> PropertyReader<'a> {
         self.text(name)
     }
 
-    /// Returns a flag, the default when it is unset, and `false` after a problem.
+    /// Returns a flag, the default when it is unset or neither `true` nor `false`
+    /// (`Configuration.getBoolean`), and `false` after a problem: that a protection may be meant
+    /// that the default does not give, or that Hadoop has no such property.
     pub fn flag(&mut self, name: &str) -> bool {
-        match self.text(name) {
-            None => self.default_of(name).and_then(parse::flag).unwrap_or(false),
-            Some(text) => parse::flag(&text).unwrap_or_else(|| {
-                self.problem(name, Expected::Flag);
-                false
-            }),
+        let default = self.default_of(name).and_then(parse::flag).unwrap_or(false);
+        let Some(text) = self.text(name) else {
+            return default;
+        };
+        if let Some(flag) = parse::flag(&text) {
+            return flag;
         }
-    }
-
-    /// Returns a whole number; `None` if it is unset. A value out of range is a problem.
-    pub fn integer_if_set(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
-        let text = self.text(name)?;
-        let value = parse::integer(&text).filter(|value| range.contains(value));
-        if value.is_none() {
-            let (min, max) = range.into_inner();
-            let unit = self.unit_of(name);
-            self.problem(name, Expected::Integer { min, max, unit });
+        let guard = self.table.guard(name);
+        let opens =
+            guard.is_some_and(|guard| guard.protects != default && guard.may_protect(&text));
+        if opens || self.table.is_own(name) {
+            self.problem(name, Expected::Flag { opens });
+            return false;
         }
-        value.map(|value| value.min(self.longest(name)))
-    }
-
-    /// Returns the highest useful value. Longer times are cut, so that adding one to a clock cannot
-    /// overflow.
-    fn longest(&self, name: &str) -> i64 {
-        let unit = self.table.find(name).map(|key| key.unit);
-        match unit {
-            Some(Unit::Seconds) => MILLIS_MAX / 1000,
-            Some(Unit::Millis) => MILLIS_MAX,
-            None if name.ends_with("-ms") => MILLIS_MAX,
-            Some(_) | None => i64::MAX,
-        }
-    }
-
-    /// Returns a whole number; after a problem the lowest one allowed.
-    pub fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> i64 {
-        let least = *range.start();
-        self.integer_if_set(name, range).unwrap_or_else(|| {
-            let default = self.default_of(name).and_then(parse::integer);
-            default.unwrap_or(least)
-        })
-    }
-
-    /// Returns a whole number of at least `min` that fits the type.
-    pub fn u32(&mut self, name: &str, min: u32) -> u32 {
-        let value = self.integer(name, i64::from(min)..=i64::from(i32::MAX));
-        u32::try_from(value).unwrap_or(min)
-    }
-
-    /// Returns a whole number of at least `min`.
-    pub fn u64(&mut self, name: &str, min: u32) -> u64 {
-        let value = self.integer(name, i64::from(min)..=i64::MAX);
-        u64::try_from(value).unwrap_or(u64::from(min))
-    }
-
-    /// Returns a whole number of at least 0 that fits the type, or `None` for -1, which stands for
-    /// no limit.
-    pub fn u32_or_minus_one(&mut self, name: &str) -> Option<u32> {
-        u32::try_from(self.integer(name, -1..=i64::from(i32::MAX))).ok()
-    }
-
-    /// Returns a whole number of at least 0, or `None` for -1, which in Hadoop stands for no limit
-    /// or for automatic detection.
-    pub fn u64_or_minus_one(&mut self, name: &str) -> Option<u64> {
-        u64::try_from(self.integer(name, -1..=i64::MAX)).ok()
-    }
-
-    /// Returns a number; `None` if it is unset. A value out of range is a problem.
-    pub fn number_if_set(&mut self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
-        let text = self.text(name)?;
-        let value = parse::number(&text).filter(|value| range.contains(value));
-        if value.is_none() {
-            let (min, max) = range.into_inner();
-            let unit = self.unit_of(name);
-            self.problem(name, Expected::Number { min, max, unit });
-        }
-        value
-    }
-
-    /// Returns a number; the lowest one allowed when it is unset or wrong.
-    pub fn number(&mut self, name: &str, range: RangeInclusive<f64>) -> f64 {
-        let least = *range.start();
-        self.number_if_set(name, range).unwrap_or(least)
+        self.read_as(name, &default);
+        default
     }
 
     /// Returns the words between commas; empty if unset.
@@ -207,8 +148,8 @@ impl<'a> PropertyReader<'a> {
         })
     }
 
-    /// Returns the choice of a word, which must be written exactly so; after a problem the first
-    /// choice.
+    /// Returns the choice of a word, which must be written exactly so (`Configuration.getEnum`);
+    /// after a problem the first choice.
     pub fn choice<T: Copy>(
         &mut self,
         name: &str,
@@ -222,10 +163,18 @@ impl<'a> PropertyReader<'a> {
         if let Some((_, value)) = all().find(|(word, _)| *word == text) {
             return *value;
         }
-        self.problem(
-            name,
-            Expected::OneOf(all().map(|(word, _)| *word).collect()),
-        );
+        if self
+            .table
+            .lenient(name)
+            .is_some_and(|rule| rule.other.is_some())
+        {
+            self.read_as(name, &first.0);
+        } else {
+            self.problem(
+                name,
+                Expected::OneOf(all().map(|(word, _)| *word).collect()),
+            );
+        }
         first.1
     }
 
@@ -264,8 +213,50 @@ impl<'a> PropertyReader<'a> {
         paths
     }
 
+    /// Reads properties that count only if `applies`. Otherwise their problems are warnings that
+    /// end in `why`, since Hadoop does not read them either. The program's own properties are
+    /// always read.
+    pub fn only_if<T>(
+        &mut self,
+        applies: bool,
+        why: &'static str,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let first = self.problems.len();
+        let told = (!applies).then(|| self.told.clone());
+        let value = read(self);
+        if let Some(told) = told {
+            // Whoever reads a property that counts finds its problem again.
+            self.told = told;
+            for problem in self.problems.split_off(first) {
+                if problem.name().is_some_and(|name| self.table.is_own(name)) {
+                    self.problems.push(problem);
+                    continue;
+                }
+                self.warnings.push(Warning::Unread {
+                    problem: problem.to_string(),
+                    why,
+                });
+            }
+        }
+        value
+    }
+
+    /// Notes that something is told of a property. Returns `false` if that is told already.
+    fn tell(&mut self, name: &str, text: &dyn fmt::Display) -> bool {
+        self.told.insert((name.to_owned(), text.to_string()))
+    }
+
+    /// Adds the warning that a value is replaced by the one that Hadoop would take.
+    pub fn read_as(&mut self, name: &str, value: &dyn fmt::Display) {
+        self.otherwise(name, format!("read as {value}, as Hadoop does"));
+    }
+
     /// Adds the problem that the value of a property cannot be used.
     pub fn problem(&mut self, name: &str, expected: Expected) {
+        if !self.tell(name, &expected) {
+            return;
+        }
         let (value, origin) = self.shown(name);
         self.problems.push(Problem::Value {
             name: name.to_owned(),
@@ -277,6 +268,9 @@ impl<'a> PropertyReader<'a> {
 
     /// Adds the problem that a required property is not set.
     pub fn missing(&mut self, name: String, why: &'static str) {
+        if !self.tell(&name, &why) {
+            return;
+        }
         self.problems.push(Problem::Missing { name, why });
     }
 
@@ -292,13 +286,40 @@ impl<'a> PropertyReader<'a> {
     }
 
     /// Adds the warning that this value has another effect than in Hadoop.
-    pub fn otherwise(&mut self, name: &str, how: &'static str) {
+    pub fn otherwise(&mut self, name: &str, how: impl Into<Cow<'static, str>>) {
+        let how = how.into();
+        if !self.tell(name, &how) {
+            return;
+        }
         let (value, origin) = self.shown(name);
         self.warnings.push(Warning::Otherwise {
             name: name.to_owned(),
             value,
             origin,
             how,
+        });
+    }
+
+    /// Adds the warning that a property has no effect because `list` does not name `part`.
+    pub fn not_listed(&mut self, name: &str, list: &'static str, part: &str) {
+        let (value, origin) = self.shown(name);
+        self.warnings.push(Warning::NotListed {
+            name: name.to_owned(),
+            value,
+            origin,
+            list,
+            part: part.to_owned(),
+        });
+    }
+
+    /// Adds the warning that this value has a consequence that is easily overlooked.
+    pub fn consequence(&mut self, name: &str, what: &'static str) {
+        let (value, origin) = self.shown(name);
+        self.warnings.push(Warning::Consequence {
+            name: name.to_owned(),
+            value,
+            origin,
+            what,
         });
     }
 
@@ -347,27 +368,6 @@ impl<'a> PropertyReader<'a> {
 
     fn default_of(&self, name: &str) -> Option<&'static str> {
         self.table.find(name)?.default
-    }
-
-    fn unit_of(&self, name: &str) -> Suffix {
-        Suffix(self.table.find(name).map_or("", |key| match key.unit {
-            Unit::Millis => "milliseconds",
-            Unit::Seconds => "seconds",
-            Unit::Mebibytes | Unit::Bytes | Unit::Characters | Unit::MegabitsPerSecond => {
-                key.unit.suffix()
-            }
-            Unit::Percent => "percent",
-            Unit::Text
-            | Unit::Flag
-            | Unit::Count
-            | Unit::Duration
-            | Unit::Ratio
-            | Unit::Address
-            | Unit::Paths
-            | Unit::List
-            | Unit::ClassName
-            | Unit::Octal => "",
-        }))
     }
 }
 

@@ -23,6 +23,23 @@ const TELLING_PARTS: [&str; 10] = [
     "keys",
 ];
 
+/// Last parts of names that tell of a measure of something, be it of keys: no secret is a measure.
+const MEASURES: [&str; 10] = [
+    "bitlength",
+    "count",
+    "enabled",
+    "interval",
+    "length",
+    "ms",
+    "sec",
+    "secs",
+    "seconds",
+    "size",
+];
+
+/// Names that look like those of secrets, and whose values are words of a list.
+const CHOICES: [&str; 1] = ["yarn.nodemanager.agent.amrmproxy.token"];
+
 /// Patterns of the names of secrets. Hadoop's list is of regular expressions; of those `.*`, `.`
 /// and a `$` at the end are supported, which is all that Hadoop's own list uses.
 #[derive(Clone, Debug, Default)]
@@ -54,11 +71,18 @@ impl Secrets {
     /// Returns whether the value of this name must not be shown.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {
+        if CHOICES.contains(&name) {
+            return false;
+        }
         let lower = name.to_ascii_lowercase();
         let tells = |part: &str| {
             TELLING_PARTS.contains(&part) || part.ends_with("password") || part.ends_with("secret")
         };
-        lower.split(['.', '-', '_']).any(tells)
+        let parts = || lower.split(['.', '-', '_']);
+        let is_measure = parts()
+            .next_back()
+            .is_some_and(|last| MEASURES.contains(&last));
+        (parts().any(tells) && !is_measure)
             || lower.ends_with("token")
             || self.patterns.iter().any(|pattern| found_in(pattern, name))
     }
@@ -161,6 +185,9 @@ mod tests {
             "yarn.nodemanager.address",
             "hadoop.security.token.service.use_ip",
             "yarn.nodemanager.local-dirs",
+            "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs",
+            "yarn.resourcemanager.container-tokens.master-key-rolling-interval-secs",
+            "hadoop.security.key.default.bitlength",
         ] {
             assert!(!hadoops().is_secret(name), "{name}");
         }

@@ -32,4 +32,7 @@ pub const KEYS: &[Key] = &[
 pub const TABLE: KeyTable = KeyTable {
     keys: &[KEYS],
     families: &[],
+    lenient: &[],
+    guards: &[],
+    own_prefix: None,
 };

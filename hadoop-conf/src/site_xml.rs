@@ -6,6 +6,7 @@
 //! with its origin. Knows no property by meaning and checks no value. Refuses what Hadoop accepts
 //! only for document types, includes other than files, and anything above the limits below.
 
+mod encoding;
 mod environment;
 mod error;
 mod expand;

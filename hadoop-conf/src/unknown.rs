@@ -71,6 +71,9 @@ mod tests {
             own("yarn.nodemanager.vmem-pmem-ratio"),
         ]],
         families: &[],
+        lenient: &[],
+        guards: &[],
+        own_prefix: None,
     };
 
     #[test]

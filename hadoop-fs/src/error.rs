@@ -114,9 +114,42 @@ pub enum FsError {
         /// Text of the client.
         message: String,
     },
+    /// End or absence of the process that does this work for its caller.
+    #[error("cannot {step} {uri}: {message}")]
+    Worker {
+        /// Operation that failed, as a verb.
+        step: &'static str,
+        /// URI of the file.
+        uri: String,
+        /// Reason, such as the signal that ended the process.
+        message: String,
+    },
 }
 
+/// Operations that errors name.
+const STEPS: [&str; 12] = [
+    "read the status of",
+    "list",
+    "open",
+    "create",
+    "rename",
+    "set the mode of",
+    "set the owner of",
+    "delete",
+    "read",
+    "write",
+    "complete",
+    "start a thread for",
+];
+
 impl FsError {
+    /// Returns the operation of this name; one that no error of this crate names is "use".
+    #[must_use]
+    pub fn known_step(name: &str) -> &'static str {
+        let known = STEPS.into_iter().find(|step| *step == name);
+        known.unwrap_or("use")
+    }
+
     /// Returns the kind of the failure in the terms of [`io`].
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
@@ -130,9 +163,10 @@ impl FsError {
             Self::Denied { .. } => io::ErrorKind::PermissionDenied,
             Self::TimedOut { .. } => io::ErrorKind::TimedOut,
             Self::Io { source, .. } => source.kind(),
-            Self::Remote { .. } | Self::TooMany { .. } | Self::Client { .. } => {
-                io::ErrorKind::Other
-            }
+            Self::Remote { .. }
+            | Self::TooMany { .. }
+            | Self::Client { .. }
+            | Self::Worker { .. } => io::ErrorKind::Other,
         }
     }
 
@@ -140,7 +174,7 @@ impl FsError {
     #[must_use]
     pub fn is_resumable(&self) -> bool {
         match self {
-            Self::TimedOut { .. } => true,
+            Self::TimedOut { .. } | Self::Worker { .. } => true,
             Self::Io { source, .. } => is_broken_connection(source.kind()),
             Self::Remote { class, .. } => RESUMABLE_EXCEPTIONS.contains(&class.as_str()),
             Self::Client { .. }

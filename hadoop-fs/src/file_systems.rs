@@ -1,5 +1,7 @@
 //! Choice of the file system of a URI.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::FsError;
@@ -32,22 +34,89 @@ impl Default for FsConfig {
     }
 }
 
-/// The file systems that a program can use. Cheap to share behind an [`Arc`](std::sync::Arc).
-#[derive(Debug)]
+/// In whose name and for which work a file system is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller<'a> {
+    /// Name of the user towards the file system.
+    pub user: &'a str,
+    /// Whether the work is the program's own, and not that of an account of the user's name.
+    pub is_own: bool,
+    /// Work that the calls belong to, such as an application: calls of one work may share a
+    /// client, and what ends the client ends them.
+    pub work: &'a str,
+    /// User whose share of clients this one takes.
+    pub charged: &'a str,
+}
+
+impl<'a> Caller<'a> {
+    /// Returns the program itself under its user's name.
+    #[must_use]
+    pub fn own(user: &'a str, work: &'a str) -> Self {
+        Self {
+            user,
+            is_own: true,
+            work,
+            charged: user,
+        }
+    }
+
+    /// Returns a user for whom the program works.
+    #[must_use]
+    pub fn user(user: &'a str, work: &'a str) -> Self {
+        Self {
+            user,
+            is_own: false,
+            work,
+            charged: user,
+        }
+    }
+}
+
+/// Way to the file systems of other machines.
+pub trait Opener: fmt::Debug + Send + Sync {
+    /// Opens the file system of a URI whose missing parts are filled in.
+    ///
+    /// # Errors
+    /// No client can be had, or the cluster wants more than simple authentication.
+    fn open(&self, uri: &Uri, caller: Caller<'_>) -> Result<Box<dyn FileSystem>, FsError>;
+}
+
+/// The file systems that a program can use. Cheap to share behind an [`Arc`].
+#[derive(Clone, Debug)]
 pub struct FileSystems {
     default_fs: Uri,
-    #[cfg(feature = "hdfs")]
-    cluster: Cluster,
+    /// Way to `hdfs:`; `None`: there is none in this program.
+    hdfs: Option<Arc<dyn Opener>>,
 }
 
 impl FileSystems {
-    /// Returns the file systems of a configuration. Connects to nothing.
+    /// Returns the file systems of a configuration, with HDFS clients in this process. Connects to
+    /// nothing.
+    ///
+    /// A client trusts the lengths that its peers state: one that lies ends the process for want
+    /// of memory. So a program with the rights of others uses [`Self::opened_by`].
     #[must_use]
     pub fn new(config: FsConfig) -> Self {
+        #[cfg(feature = "hdfs")]
+        let hdfs = {
+            let cluster = Cluster::new(config.client_properties, config.step_limit);
+            let cluster: Arc<dyn Opener> = Arc::new(cluster);
+            Some(cluster)
+        };
+        #[cfg(not(feature = "hdfs"))]
+        let hdfs = None;
         Self {
-            #[cfg(feature = "hdfs")]
-            cluster: Cluster::new(config.client_properties, config.step_limit),
             default_fs: config.default_fs,
+            hdfs,
+        }
+    }
+
+    /// Returns the file systems with this default, of which `hdfs:` is opened by others.
+    #[must_use]
+    pub fn opened_by(default_fs: Uri, hdfs: Arc<dyn Opener>) -> Self {
+        Self {
+            default_fs,
+            hdfs: cfg!(feature = "hdfs").then_some(hdfs),
         }
     }
 
@@ -57,35 +126,27 @@ impl FileSystems {
         uri.resolved(&self.default_fs)
     }
 
-    /// Opens the file system of a URI with the identity of `user`. For `file:` the identity is the
-    /// process's own: the kernel knows no other. Connections end with the returned value.
+    /// Opens the file system of a URI with the identity of a caller. For `file:` the identity is
+    /// the process's own: the kernel knows no other. Connections end with the returned value.
     ///
     /// # Errors
-    /// The scheme is not supported, or the cluster wants more than simple authentication.
-    pub fn open(&self, uri: &Uri, user: &str) -> Result<Box<dyn FileSystem>, FsError> {
+    /// The scheme is not supported, or [`Opener::open`] fails.
+    pub fn open(&self, uri: &Uri, caller: Caller<'_>) -> Result<Box<dyn FileSystem>, FsError> {
         let uri = self.resolve(uri);
         if uri.has_scheme("file") {
             return Ok(Box::new(Local));
         }
         if uri.has_scheme("hdfs") {
-            return self.open_hdfs(&uri, user);
+            let Some(hdfs) = &self.hdfs else {
+                let uri = uri.to_string();
+                return Err(FsError::WithoutHdfs { uri });
+            };
+            return hdfs.open(&uri, caller);
         }
         Err(FsError::UnsupportedScheme {
             scheme: uri.scheme.clone().unwrap_or_default(),
             uri: uri.to_string(),
         })
-    }
-
-    #[cfg(feature = "hdfs")]
-    fn open_hdfs(&self, uri: &Uri, user: &str) -> Result<Box<dyn FileSystem>, FsError> {
-        Ok(Box::new(self.cluster.open(uri, user)?))
-    }
-
-    #[cfg(not(feature = "hdfs"))]
-    #[expect(clippy::unused_self, reason = "as with the feature")]
-    fn open_hdfs(&self, uri: &Uri, _user: &str) -> Result<Box<dyn FileSystem>, FsError> {
-        let uri = uri.to_string();
-        Err(FsError::WithoutHdfs { uri })
     }
 }
 
@@ -122,7 +183,10 @@ mod tests {
     #[test]
     fn an_unknown_scheme_is_refused_with_hadoops_text() {
         let uri = "s3a://bucket/a".parse().unwrap();
-        let error = systems("file:///").open(&uri, "joe").err().unwrap();
+        let error = systems("file:///")
+            .open(&uri, Caller::user("joe", "test"))
+            .err()
+            .unwrap();
         assert_eq!(error.to_string(), "No FileSystem for scheme \"s3a\"");
     }
 
@@ -130,7 +194,10 @@ mod tests {
     #[test]
     fn hdfs_is_refused_with_the_name_of_the_feature() {
         let uri = "hdfs://nn/a".parse().unwrap();
-        let error = systems("file:///").open(&uri, "joe").err().unwrap();
+        let error = systems("file:///")
+            .open(&uri, Caller::user("joe", "test"))
+            .err()
+            .unwrap();
         assert!(error.to_string().contains("feature `hdfs`"), "{error}");
     }
 }

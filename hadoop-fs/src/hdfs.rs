@@ -17,6 +17,7 @@ use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 
 use crate::error::FsError;
 use crate::file_system::{FileSystem, Kind, ReadFile, Status, WriteFile};
+use crate::file_systems::{Caller, Opener};
 use crate::uri::Uri;
 use content::{Reader, Writer};
 use runtime::{Broken, Runtime, Runtimes};
@@ -53,7 +54,7 @@ impl Cluster {
     }
 
     /// Opens the file system of a URI with this identity. Connects at the first call.
-    pub(crate) fn open(&self, uri: &Uri, user: &str) -> Result<Hdfs, FsError> {
+    fn client(&self, uri: &Uri, user: &str) -> Result<Hdfs, FsError> {
         let method = self.property("hadoop.security.authentication");
         if let Some(method) = method.filter(|method| !method.eq_ignore_ascii_case("simple")) {
             return Err(FsError::Authentication {
@@ -103,6 +104,12 @@ impl Cluster {
         let mut properties = self.properties.iter();
         let found = properties.find(|(property, _)| property == name);
         found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl Opener for Cluster {
+    fn open(&self, uri: &Uri, caller: Caller<'_>) -> Result<Box<dyn FileSystem>, FsError> {
+        Ok(Box::new(self.client(uri, caller.user)?))
     }
 }
 

@@ -1,9 +1,10 @@
 //! File systems by URI, as Hadoop names them: `file:` and, with the feature `hdfs`, `hdfs:`.
 //!
 //! ```text
-//! FileSystems ──open(uri, user)──► dyn FileSystem ┬─ local: the node's own files
-//!   default FS, properties,                       └─ hdfs: a NameNode's, by `hdfs-native`
-//!   time limit of a step                                     └─ runtime: its tasks and sockets
+//! FileSystems ──open(uri, caller)──► dyn FileSystem ┬─ local: the node's own files
+//!   default FS, properties,                         ├─ hdfs: a NameNode's, by `hdfs-native`
+//!   time limit of a step                            │          └─ runtime: its tasks and sockets
+//!                                                   └─ another program's, by an `Opener`
 //! ```
 //!
 //! Owns the choice of a file system, the identity towards it, and the time limit of each step. In:
@@ -23,5 +24,5 @@ mod uri;
 
 pub use error::FsError;
 pub use file_system::{FileSystem, Kind, ReadFile, Status, WriteFile};
-pub use file_systems::{FileSystems, FsConfig};
+pub use file_systems::{Caller, FileSystems, FsConfig, Opener};
 pub use uri::{ParseUriError, Uri};

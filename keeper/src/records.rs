@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use procfs::process::Process;
 
+use crate::liveness::has_ended;
+
 /// Last part of the names of these files; the first is the keeper's pid and start time.
 pub(crate) const SUFFIX: &str = ".exits";
 /// Bytes read of one file at a time; a hundred thousand records.
@@ -41,11 +43,11 @@ impl ProcessIdentity {
         Some(Self { pid, start_time })
     }
 
-    /// Returns whether the process has not ended.
+    /// Returns whether a thread of the process runs.
     #[must_use]
     pub fn lives(&self) -> bool {
         let stat = Process::new(self.pid).and_then(|process| process.stat());
-        stat.is_ok_and(|stat| stat.starttime == self.start_time && !matches!(stat.state, 'Z' | 'X'))
+        stat.is_ok_and(|stat| stat.starttime == self.start_time && !has_ended(&stat))
     }
 }
 
@@ -81,7 +83,7 @@ struct Reader {
     is_foreign: bool,
 }
 
-/// Everything that the keepers of earlier programs have recorded.
+/// Records of the keepers of all earlier programs.
 #[derive(Debug)]
 pub struct ExitRecords {
     boot_id: String,

@@ -80,6 +80,9 @@ fn program(folder: &Path, keeper: &str) {
     ];
     let mut text = std::process::id().to_string();
     for child in &children {
+        // A process is told to have executed its program a moment before its environment is there.
+        let environment = format!("/proc/{}/environ", child.id());
+        until(|| (!fs::read(&environment).unwrap().is_empty()).then_some(()));
         text += &format!(" {}", child.id());
     }
     fs::write(folder.join("pids.new"), text).unwrap();

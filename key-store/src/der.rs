@@ -18,7 +18,7 @@ pub(crate) const CONTEXT_0: u8 = 0xa0;
 pub(crate) const CONTEXT_0_PRIMITIVE: u8 = 0x80;
 pub(crate) const CONTEXT_1: u8 = 0xa1;
 
-/// One element.
+/// Element of the encoding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Element<'a> {
     pub(crate) tag: u8,

@@ -129,7 +129,7 @@ pub enum KeyStoreError {
     /// Store beyond a limit.
     #[error("has more than {max} {what}")]
     TooLarge {
-        /// What is counted.
+        /// Subject of a bound.
         what: &'static str,
         /// The limit.
         max: usize,

@@ -9,9 +9,12 @@ use std::io::{self, Read, Write};
 use dir_handle::DirHandle;
 
 use super::progress::Progress;
+use super::room::room_bytes;
 
-/// Free bytes that a download leaves on its disk, for the containers that work there.
-const FREE_RESERVE_BYTES: u64 = 64 << 20;
+/// Part of the room that a download leaves, as its inverse. A disk that one download could leave
+/// without room would count as full, and a node without another disk as unhealthy, until the
+/// unfinished download is removed.
+const LEFT_OF_ROOM: u64 = 8;
 
 /// Limit on files, folders and links of one resource. Python environments have 100,000 to 300,000.
 const ENTRIES_MAX: u32 = 1 << 20;
@@ -46,7 +49,10 @@ pub(super) struct Budget<'a> {
     entries_left: u32,
     bytes_until_check: u64,
     written_bytes: u64,
-    free_reserve_bytes: u64,
+    /// Bytes to leave free; `None`: those of a disk of this size.
+    free_reserve_bytes: Option<u64>,
+    /// Bytes of the room to leave for others; `None` before the first look.
+    left_bytes: Option<u64>,
     buffer: Vec<u8>,
 }
 
@@ -58,7 +64,8 @@ impl<'a> Budget<'a> {
             entries_left: ENTRIES_MAX,
             bytes_until_check: 0,
             written_bytes: 0,
-            free_reserve_bytes: FREE_RESERVE_BYTES,
+            free_reserve_bytes: None,
+            left_bytes: None,
             buffer: vec![0; COPY_BUFFER_BYTES],
         }
     }
@@ -90,11 +97,19 @@ impl<'a> Budget<'a> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         if self.bytes_until_check < bytes {
             // If the file system does not answer, the write will return the error.
-            let free = self.disk.free_bytes().unwrap_or(u64::MAX);
-            if free < self.free_reserve_bytes {
+            let room = self.disk.space().map_or(u64::MAX, |space| {
+                let reserve = self.free_reserve_bytes;
+                reserve.map_or_else(
+                    || room_bytes(space),
+                    |reserve| space.free_bytes.saturating_sub(reserve),
+                )
+            });
+            let left = *self.left_bytes.get_or_insert(room / LEFT_OF_ROOM);
+            let room = room.saturating_sub(left);
+            if room < bytes {
                 return Err(Exhausted::Disk);
             }
-            self.bytes_until_check = CHECK_EVERY_BYTES;
+            self.bytes_until_check = CHECK_EVERY_BYTES.min(room);
         }
         self.bytes_until_check = self.bytes_until_check.saturating_sub(bytes);
         Ok(())
@@ -139,7 +154,7 @@ impl<'a> Budget<'a> {
     /// Leaves this many bytes of the disk free, and only this many entries: for tests and fuzz
     /// targets.
     pub(super) fn restrict(&mut self, free_reserve_bytes: u64, entries_left: u32) {
-        self.free_reserve_bytes = free_reserve_bytes;
+        self.free_reserve_bytes = Some(free_reserve_bytes);
         self.entries_left = entries_left;
     }
 }

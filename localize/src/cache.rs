@@ -18,6 +18,8 @@
 
 mod downloads;
 mod evict;
+mod gone;
+mod past;
 mod places;
 mod requests;
 mod restore;
@@ -36,13 +38,14 @@ use super::resource::SetNumber;
 use super::user_name::UserName;
 
 use downloads::{Downloads, Lane};
+use past::Past;
 use places::ScopeIndex;
 use requests::{Item, ItemState, Request};
 pub(super) use restore::Restored;
 pub(super) use seen::Belief;
 pub(super) use values::{
-    Begun, CacheKey, CachedResource, Complete, Download, EntryId, Failure, Finished, Place,
-    RequestId, Wanted,
+    Asker, Begun, CacheKey, CachedResource, Complete, Download, EntryId, Failure, Finished, Lost,
+    Place, RequestId, Wanted,
 };
 use values::{Entry, EntryState};
 
@@ -61,6 +64,8 @@ pub(super) struct Cache {
     by_container: BTreeMap<ContainerId, Vec<RequestId>>,
     /// Resources that containers of an earlier run of the agent use.
     held: BTreeMap<ContainerId, Vec<EntryId>>,
+    /// Resources that containers had until they ended.
+    past: Past,
     downloads: Downloads,
     /// Counter, source of ids and of the order of use.
     tick: u64,
@@ -78,6 +83,7 @@ impl Cache {
             requests: BTreeMap::new(),
             by_container: BTreeMap::new(),
             held: BTreeMap::new(),
+            past: Past::new(past::BYTES_MAX),
             downloads: Downloads::new(shared_threads),
             tick: 0,
         }
@@ -105,6 +111,7 @@ impl Cache {
             user,
             begun: 0,
             pending: items.len(),
+            brings_back: false,
             items,
         };
         self.requests.insert(id, request);
@@ -198,17 +205,27 @@ impl Cache {
         loop {
             let (id, progress) = self.downloads.next()?;
             if let Some(entry) = self.entries.get(&id)
-                && let EntryState::Downloading { spec, .. } = &entry.state
+                && let EntryState::Downloading { spec, waiters } = &entry.state
+                && let Some(asker) = waiters.keys().find_map(|waiter| self.asker(*waiter))
             {
                 return Some(Download {
                     entry: id,
                     scope: entry.scope.clone(),
                     spec: spec.clone(),
                     progress,
+                    asker,
                 });
             }
             self.downloads.ended(id);
         }
+    }
+
+    fn asker(&self, request: RequestId) -> Option<Asker> {
+        let request = self.requests.get(&request)?;
+        Some(Asker {
+            user: request.user.clone(),
+            application: request.container.application_id(),
+        })
     }
 
     /// Records that the thread of a download is free again.

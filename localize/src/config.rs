@@ -13,6 +13,9 @@ pub struct DirsConfig {
     pub log_dirs: Vec<PathBuf>,
     /// Mode of a container's log folder, at most `0o777`.
     pub log_dir_permissions: u32,
+    /// Time for which logs of an earlier run that no record names stay, in seconds
+    /// (`yarn.nodemanager.log.retain-seconds`).
+    pub log_retain_sec: u64,
 }
 
 /// When a directory is good (`yarn.nodemanager.disk-health-checker.*`).

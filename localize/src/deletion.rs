@@ -1,11 +1,13 @@
 //! Deletion of folders in the background (Hadoop: `DeletionService`).
 //!
 //! A few threads take what is due from one queue ordered by time: a channel cannot hold a deletion
-//! back for the debug delay or the three hours for which logs are kept. When the agent stops, due
+//! back for the debug delay or the three hours for which logs are kept. Of what is due, users take
+//! turns, and one thread is left to others however much one user has left behind: a tree of a
+//! million files takes minutes. When the agent stops, due
 //! deletions are still performed, within bounds; the next start finds the rest again.
 
 use std::cmp;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +15,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use records::ApplicationId;
 use threads::{Pool, PoolConfig, Work};
 
 use crate::config::DeletionConfig;
 
 use super::disk::Disk;
+use super::layout;
+use super::own_logs::{UnnamedLogs, remove_mark};
 use super::remove_tree::{Incomplete, OWNER_ALL, open_for_removal, remove_tree};
+use super::start::DELETION_MARK;
+use super::sweep::{Keep, sweep};
+use super::turns::Turns;
+use super::user_name::UserName;
 use dir_handle::DirHandle;
 
 /// Limit on queued deletions. One is about 400 bytes, so a full queue is 100 MB; only a long debug
@@ -32,6 +41,20 @@ pub struct Deletion {
     disk: Arc<Disk>,
     /// Names from the directory downwards, one per level, never empty.
     names: Vec<String>,
+    what: What,
+}
+
+/// Part of a folder that is deleted.
+#[derive(Clone)]
+enum What {
+    /// The whole folder.
+    All,
+    /// Everything in a cache of an earlier run but what stays there.
+    CacheBut(Arc<Keep>),
+    /// Logs of an application, and with them their mark.
+    Logs(ApplicationId),
+    /// The same of an earlier run, after a time, unless the application has a container again.
+    UnnamedLogs(ApplicationId, Arc<UnnamedLogs>, Duration),
 }
 
 /// Queued deletions below which the queue keeps its memory.
@@ -50,6 +73,11 @@ pub struct DeletionService {
 #[derive(Default)]
 struct Queue {
     heap: BinaryHeap<Queued>,
+    /// Deletions that are due, by their numbers, and the turns at them.
+    due: BTreeMap<u64, Deletion>,
+    turns: Turns<u64>,
+    /// Limit on the deletions in progress for one user.
+    each_user_max: usize,
     /// Number of deletions in progress.
     active: usize,
     next_sequence: u64,
@@ -63,7 +91,44 @@ struct Queued {
 
 impl Deletion {
     pub(super) fn new(disk: Arc<Disk>, names: Vec<String>) -> Self {
-        Self { disk, names }
+        let what = What::All;
+        Self { disk, names, what }
+    }
+
+    /// Deletes the logs of an application.
+    pub(super) fn of_logs(disk: &Arc<Disk>, application: ApplicationId) -> Self {
+        Self {
+            disk: Arc::clone(disk),
+            names: vec![application.to_string()],
+            what: What::Logs(application),
+        }
+    }
+
+    /// Deletes the logs of an application that no record names, after this time.
+    pub(super) fn of_unnamed(
+        disk: &Arc<Disk>,
+        application: ApplicationId,
+        unnamed: &Arc<UnnamedLogs>,
+        after: Duration,
+    ) -> Self {
+        Self {
+            what: What::UnnamedLogs(application, Arc::clone(unnamed), after),
+            ..Self::of_logs(disk, application)
+        }
+    }
+
+    /// Deletes what an earlier run has left in the cache at the end of these names.
+    pub(super) fn in_cache(disk: Arc<Disk>, names: Vec<String>, keep: Arc<Keep>) -> Self {
+        let what = What::CacheBut(keep);
+        Self { disk, names, what }
+    }
+
+    /// Returns the time that passes before the deletion beside all other delays.
+    pub(super) fn delay(&self) -> Duration {
+        match &self.what {
+            What::UnnamedLogs(_, _, after) => *after,
+            What::All | What::CacheBut(_) | What::Logs(_) => Duration::ZERO,
+        }
     }
 
     /// Returns the path to delete, for messages only: the deletion follows no link in it.
@@ -74,28 +139,58 @@ impl Deletion {
         path
     }
 
-    /// Descends by handles and removes the last name. A missing folder on the way means that
-    /// nothing is left to do; a link or a mount on the way is an error.
+    /// Returns whose turn a deletion takes: that of the user whose cache it is in, or else of the
+    /// folder at the top, as that of an application among the logs.
+    fn turn(&self) -> UserName {
+        let first = self.names.first().map_or("", String::as_str);
+        let second = self.names.get(1).filter(|_| first == layout::USER_CACHE);
+        let name = second.map_or(first, String::as_str).parse();
+        // Names that no user has share a turn.
+        name.unwrap_or_else(|_| "other".parse().expect("letters are a safe name"))
+    }
+
+    /// Descends by handles and removes the last name, or what does not stay in it. A missing folder
+    /// on the way means that nothing is left to do; a link or a mount on the way is an error.
     fn perform(&self, is_stopping: &dyn Fn() -> bool) -> Result<(), Incomplete> {
         let Some((last, parents)) = self.names.split_last() else {
             return Ok(());
         };
-        let folder = match self.open_parent(parents) {
+        let is_in_it = matches!(self.what, What::CacheBut(_));
+        let way = if is_in_it { &self.names } else { parents };
+        let folder = match self.open_folder(way) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             opened => opened?,
         };
-        remove_tree(&folder, last.as_ref(), is_stopping)
+        match &self.what {
+            What::All => remove_tree(&folder, last.as_ref(), is_stopping),
+            What::CacheBut(keep) => {
+                let below: PathBuf = self.names.iter().collect();
+                sweep(&folder, &below, keep, is_stopping)
+            }
+            What::Logs(application) => {
+                remove_tree(&folder, last.as_ref(), is_stopping)?;
+                Ok(remove_mark(&folder, *application)?)
+            }
+            What::UnnamedLogs(application, unnamed, _) => {
+                let aside = format!("{last}{DELETION_MARK}{}", rand::random::<u32>());
+                if !unnamed.set_aside(*application, &folder, &aside)? {
+                    return Ok(());
+                }
+                remove_mark(&folder, *application)?;
+                remove_tree(&folder, aside.as_ref(), is_stopping)
+            }
+        }
     }
 
-    /// Opens the folder at the end of `parents`; restores permissions that its owner has removed on
+    /// Opens the folder at the end of `names`; restores permissions that its owner has removed on
     /// the way.
-    fn open_parent(&self, parents: &[String]) -> io::Result<DirHandle> {
+    fn open_folder(&self, names: &[String]) -> io::Result<DirHandle> {
         let root = &self.disk.root;
-        let path = Path::new(".").join(parents.iter().collect::<PathBuf>());
+        let path = Path::new(".").join(names.iter().collect::<PathBuf>());
         match root.open_beneath(&path) {
             Ok(folder) if folder.mode_bits()? & OWNER_ALL == OWNER_ALL => Ok(folder),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
-            Ok(_) | Err(_) => parents.iter().try_fold(root.try_clone()?, |folder, name| {
+            Ok(_) | Err(_) => names.iter().try_fold(root.try_clone()?, |folder, name| {
                 open_for_removal(&folder, name)
             }),
         }
@@ -127,10 +222,19 @@ impl DeletionService {
             {
                 warn_of(&deletion, &incomplete);
             }
-            pool.change(|queue| (0, queue.active -= 1));
+            pool.change(|queue| {
+                queue.active -= 1;
+                queue.turns.ended(&deletion.turn());
+                // One that waited for this turn.
+                (usize::from(!queue.due.is_empty()), ())
+            });
+        };
+        let queue = Queue {
+            each_user_max: pool_config.threads_max.saturating_sub(1).max(1),
+            ..Queue::default()
         };
         Ok(Self {
-            pool: Pool::start(pool_config, Queue::default(), perform)?,
+            pool: Pool::start(pool_config, queue, perform)?,
             is_stopping,
             debug_delay: config.debug_delay_sec.map(Duration::from_secs),
         })
@@ -146,16 +250,17 @@ impl DeletionService {
         let Some(debug_delay) = self.debug_delay else {
             return;
         };
-        // A delay beyond the clock's range never ends.
-        let due = Instant::now().checked_add(delay.saturating_add(debug_delay));
-        let Some(due) = due else {
-            return;
-        };
+        let now = Instant::now();
+        let delay = delay.saturating_add(debug_delay);
         let left_out = self.pool.change(|queue| {
             let mut left_out = 0_u64;
             let before = queue.heap.len();
             for deletion in deletions {
-                if queue.heap.len() < QUEUED_MAX {
+                // A delay beyond the clock's range never ends.
+                let Some(due) = now.checked_add(delay.saturating_add(deletion.delay())) else {
+                    continue;
+                };
+                if queue.heap.len() + queue.due.len() < QUEUED_MAX {
                     queue.push(due, deletion);
                 } else {
                     left_out += 1;
@@ -178,8 +283,10 @@ impl DeletionService {
         let is_late = self.pool.wait_while(patience, has_work);
         self.is_stopping.store(true, Ordering::Relaxed);
         let left = self.pool.change(|queue| {
-            let left = queue.heap.len() + queue.active;
+            let left = queue.heap.len() + queue.due.len() + queue.active;
             queue.heap.clear();
+            queue.due.clear();
+            queue.turns = Turns::default();
             (0, left)
         });
         if is_late {
@@ -192,7 +299,8 @@ impl DeletionService {
     /// Waits until every queued deletion is done.
     #[cfg(test)]
     pub(super) fn wait_until_idle(&self) {
-        let is_busy = |queue: &mut Queue| queue.active > 0 || !queue.heap.is_empty();
+        let is_busy =
+            |queue: &mut Queue| queue.active > 0 || !queue.heap.is_empty() || !queue.due.is_empty();
         self.pool.wait_while(Duration::MAX, is_busy);
     }
 }
@@ -200,7 +308,20 @@ impl DeletionService {
 impl Queue {
     /// Returns whether a deletion is in progress or due.
     fn has_work(&self, now: Instant) -> bool {
-        self.active > 0 || self.heap.peek().is_some_and(|first| first.due <= now)
+        let is_due = |first: &Queued| first.due <= now;
+        self.active > 0 || !self.due.is_empty() || self.heap.peek().is_some_and(is_due)
+    }
+
+    /// Gives turns to the deletions that have become due.
+    fn queue_due(&mut self, now: Instant) {
+        while self.heap.peek().is_some_and(|first| first.due <= now)
+            && let Some(Queued {
+                sequence, deletion, ..
+            }) = self.heap.pop()
+        {
+            self.turns.queue(&deletion.turn(), sequence);
+            self.due.insert(sequence, deletion);
+        }
     }
 
     fn push(&mut self, due: Instant, deletion: Deletion) {
@@ -218,14 +339,16 @@ impl Work for Queue {
     type Job = Deletion;
 
     fn next(&mut self, now: Instant) -> Result<Deletion, Option<Instant>> {
-        let due = self.heap.peek().map(|first| first.due);
-        if due.is_none_or(|due| due > now) {
-            self.heap.shrink_to(CAPACITY_KEPT);
-            return Err(due);
+        self.queue_due(now);
+        let each_user_max = self.each_user_max.max(1);
+        let next = self.turns.next(|under_way| under_way < each_user_max);
+        let next = next.and_then(|(_, number)| self.due.remove(&number));
+        if let Some(deletion) = next {
+            self.active += 1;
+            return Ok(deletion);
         }
-        let next = self.heap.pop().ok_or(None)?;
-        self.active += 1;
-        Ok(next.deletion)
+        self.heap.shrink_to(CAPACITY_KEPT);
+        Err(self.heap.peek().map(|first| first.due))
     }
 }
 
@@ -268,123 +391,4 @@ impl PartialEq for Queued {
 impl Eq for Queued {}
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    fn service(debug_delay_sec: Option<u64>) -> DeletionService {
-        let config = DeletionConfig {
-            thread_count: 2,
-            debug_delay_sec,
-        };
-        DeletionService::start(&config).unwrap()
-    }
-
-    fn deletion(base: &Path, names: &[&str]) -> Deletion {
-        let disk = Disk {
-            path: base.to_owned(),
-            root: Arc::new(DirHandle::open_ambient(base).unwrap()),
-        };
-        Deletion::new(
-            Arc::new(disk),
-            names.iter().map(|&name| name.to_owned()).collect(),
-        )
-    }
-
-    const NOW: Option<u64> = Some(0);
-    /// Deadline far above a deletion's duration, so that a test that waits for it hangs visibly.
-    const LONG: Duration = Duration::from_secs(60);
-
-    #[test]
-    fn folders_go_and_missing_ones_are_no_error() {
-        let base = tempfile::tempdir().unwrap();
-        fs::create_dir_all(base.path().join("a/b/c")).unwrap();
-        let service = service(NOW);
-        service.delete([
-            deletion(base.path(), &["a", "b"]),
-            deletion(base.path(), &["x", "y"]),
-        ]);
-        service.wait_until_idle();
-        assert!(base.path().join("a").exists());
-        assert!(!base.path().join("a/b").exists());
-        service.stop(LONG);
-    }
-
-    #[test]
-    fn a_link_planted_on_the_way_is_not_followed() {
-        let base = tempfile::tempdir().unwrap();
-        let outside = tempfile::tempdir().unwrap();
-        fs::create_dir(outside.path().join("b")).unwrap();
-        symlink(outside.path(), base.path().join("a")).unwrap();
-        let service = service(NOW);
-        service.delete([deletion(base.path(), &["a", "b"])]);
-        service.wait_until_idle();
-        assert!(outside.path().join("b").exists());
-        service.stop(LONG);
-    }
-
-    #[test]
-    fn what_is_delayed_stays_and_does_not_hold_up_the_rest() {
-        let base = tempfile::tempdir().unwrap();
-        for name in ["later", "now"] {
-            fs::create_dir(base.path().join(name)).unwrap();
-        }
-        let service = service(NOW);
-        let hour = Duration::from_secs(3600);
-        service.delete_after([deletion(base.path(), &["later"])], hour);
-        let now = deletion(base.path(), &["now"]);
-        service.delete([now.clone()]);
-        let is_due = |queue: &mut Queue| queue.active > 0 || queue.heap.len() > 1;
-        service.pool.wait_while(LONG, is_due);
-        assert!(!now.path().exists());
-        assert!(base.path().join("later").exists());
-        service.stop(LONG);
-        assert!(base.path().join("later").exists());
-    }
-
-    #[test]
-    fn memory_of_many_deletions_is_given_back() {
-        let base = tempfile::tempdir().unwrap();
-        let mut queue = Queue::default();
-        let now = Instant::now();
-        for _ in 0..10_000 {
-            queue.push(now, deletion(base.path(), &["a"]));
-        }
-        while queue.next(now).is_ok() {}
-        assert!(queue.heap.capacity() <= CAPACITY_KEPT);
-    }
-
-    #[test]
-    fn without_a_debug_delay_everything_is_kept() {
-        let service = service(None);
-        let base = tempfile::tempdir().unwrap();
-        fs::create_dir(base.path().join("a")).unwrap();
-        service.delete([deletion(base.path(), &["a"])]);
-        service.wait_until_idle();
-        assert!(base.path().join("a").exists());
-        service.stop(LONG);
-    }
-
-    #[test]
-    fn an_endless_delay_is_not_an_overflow() {
-        let service = service(Some(u64::MAX));
-        let base = tempfile::tempdir().unwrap();
-        service.delete_after([deletion(base.path(), &["a"])], Duration::MAX);
-        service.stop(LONG);
-    }
-
-    #[test]
-    fn a_stop_finishes_what_is_due() {
-        let base = tempfile::tempdir().unwrap();
-        let names: Vec<String> = (0..50).map(|index| format!("folder-{index}")).collect();
-        for name in &names {
-            fs::create_dir_all(base.path().join(name).join("a/b")).unwrap();
-        }
-        let service = service(NOW);
-        service.delete(names.iter().map(|name| deletion(base.path(), &[name])));
-        service.stop(LONG);
-        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
-    }
-}
+mod tests;

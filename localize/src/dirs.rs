@@ -9,6 +9,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use rand::Rng;
 use records::{ApplicationId, ContainerId, EpochMillis};
@@ -17,13 +18,15 @@ use users::{Account, Users};
 use crate::config::{DirsConfig, DiskHealthConfig};
 
 use super::deletion::Deletion;
-use super::disk::{Disk, choose, free_bytes, make_on_all, pick_weighted, pick_with_room};
-use super::disk_checks::{Checks, DiskPlaces};
+use super::disk::{Disk, choose, make_on_all, pick_weighted, pick_with_room, rooms};
+use super::disk_checks::{Checks, DiskPlaces, PATIENCE, Round};
 use super::disk_health::{Condition, DirKind, DiskHealth, DisksReport};
 use super::earlier::Needed;
 use super::error::DirsError;
+use super::folder_lock::distinct;
 use super::kept::KeptResource;
 use super::layout::{self, Modes, Scope, Step};
+use super::own_logs::{self, UnnamedLogs};
 use super::user_name::UserName;
 use dir_handle::{DirHandle, Owner};
 
@@ -46,6 +49,8 @@ struct Inner {
     log_dir_permissions: u32,
     /// Lowest number of a resource in the caches.
     first_resource: u64,
+    /// Logs of an earlier run that no record names.
+    unnamed_logs: Arc<UnnamedLogs>,
 }
 
 /// The directories at one moment.
@@ -68,7 +73,7 @@ pub struct StartedDirs {
     pub cached: Vec<KeptResource>,
 }
 
-/// What the checks of the directories keep from one to the next.
+/// State that the checks of the directories keep from one to the next.
 #[derive(Debug)]
 pub struct DiskChecks(pub(super) Checks);
 
@@ -165,11 +170,13 @@ impl View {
 
 impl NodeDirs {
     /// Opens the configured directories and creates missing ones, for a node that recovers nothing:
-    /// folders of an earlier run are renamed to `…_DEL_<milliseconds>` and returned for deletion.
+    /// folders of an earlier run are renamed to `…_DEL_<milliseconds>` and returned for deletion,
+    /// those of logs for a later one.
     /// With `health`, a directory that cannot be used is checked again later, and the node starts
     /// without any.
     ///
     /// # Errors
+    /// [`DirsError::InUse`] if another agent uses one of the directories.
     /// [`DirsError::NoneUsable`] if directories are not checked and none of a kind can be used.
     /// [`DirsError::NoThread`] if the system starts no thread.
     pub fn start(
@@ -205,18 +212,31 @@ impl NodeDirs {
             // Beyond those of every earlier run, whose folders may stay.
             Some(_) => u64::try_from(now.0).unwrap_or(0).max(FIRST_RESOURCE),
         };
+        let distinct = |paths: &[PathBuf]| distinct(paths, PATIENCE).map_err(DirsError::NoThread);
+        let config = DirsConfig {
+            local_dirs: distinct(&config.local_dirs)?,
+            log_dirs: distinct(&config.log_dirs)?,
+            ..*config
+        };
+        let retain = Duration::from_secs(config.log_retain_sec);
+        let unnamed_logs = Arc::new(UnnamedLogs::new(retain));
         let view = View {
             health: DiskHealth::new(health, &config.local_dirs, &config.log_dirs),
-            places: DiskPlaces::new(config, needed),
+            places: DiskPlaces::new(&config, needed, first_resource, &unnamed_logs),
         };
         let inner = Arc::new(Inner {
             view: RwLock::new(Arc::new(view)),
             log_dir_permissions: config.log_dir_permissions,
             first_resource,
+            unnamed_logs,
         });
         let dirs = Self { inner, users: None };
         let mut checks = Checks::default();
-        let earlier = checks.round(&dirs, now)?;
+        let Round { earlier, in_use } = checks.round(&dirs, now)?;
+        if let Some((path, holder)) = in_use {
+            let holder = holder.to_string();
+            return Err(DirsError::InUse { path, holder });
+        }
         let view = dirs.view();
         for kind in [DirKind::Local, DirKind::Log] {
             if health.is_none() && view.good(kind).is_empty() {
@@ -326,6 +346,11 @@ impl NodeDirs {
         let (local, log) = (good(DirKind::Local), good(DirKind::Log));
         let work_disk = choose(&local, &mut rand::rng())?;
         let log_disk = choose(&log, &mut rand::rng())?;
+        let application = container.application_id();
+        let log_disks = view.readable(DirKind::Log);
+        self.inner.unnamed_logs.keep(application, &log_disks);
+        log.iter()
+            .for_each(|disk| own_logs::mark(disk, application));
         let local_made = make_on_all(&local, work_disk, &work, owner)?;
         let logs_made = make_on_all(&log, log_disk, &logs, owner)?;
 
@@ -386,10 +411,9 @@ impl NodeDirs {
     /// after its end.
     #[must_use]
     pub fn log_deletions(&self, application: ApplicationId) -> Vec<Deletion> {
-        on_each(
-            &self.view().readable(DirKind::Log),
-            &[application.to_string()],
-        )
+        let disks = self.view().readable(DirKind::Log);
+        let on_disk = |disk: &Arc<Disk>| Deletion::of_logs(disk, application);
+        disks.iter().map(on_disk).collect()
     }
 
     /// Opens the log folders of an application, those that exist, sorted by their paths.
@@ -432,16 +456,16 @@ impl NodeDirs {
     }
 
     /// Chooses the good local directory for a download and returns its index. With a known size the
-    /// next one from a random start that has more than this free; otherwise at random weighted by
-    /// free space (Hadoop: `LocalDirAllocator.getLocalPathForWrite`).
+    /// next one from a random start that has room for more; otherwise at random weighted by room
+    /// (Hadoop: `LocalDirAllocator.getLocalPathForWrite`).
     pub(super) fn choose_for(&self, bytes: u64, rng: &mut impl Rng) -> Result<usize, DirsError> {
         let (indexes, disks): (Vec<_>, Vec<_>) =
             self.view().good(DirKind::Local).into_iter().unzip();
-        let free = free_bytes(&disks);
+        let rooms = rooms(&disks);
         let chosen = if bytes == 0 {
-            pick_weighted(&free, rng)
+            pick_weighted(&rooms, rng)
         } else {
-            pick_with_room(&free, bytes, rng)
+            pick_with_room(&rooms, bytes, rng)
         };
         let index = chosen.and_then(|chosen| indexes.get(chosen).copied());
         index.ok_or(DirsError::NoRoom { bytes })

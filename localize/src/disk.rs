@@ -4,17 +4,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dir_handle::{DirHandle, Owner};
+use dir_handle::{DirHandle, DirLock, Owner};
 use rand::{Rng, RngExt};
 
 use super::error::DirsError;
 use super::layout::{self, Step};
+use super::room::room_bytes;
 
 /// A local or log directory and its handle.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) path: PathBuf,
     pub(super) root: Arc<DirHandle>,
+    /// Lock of the directory, held while anything uses the disk; `None`: its file system has none.
+    pub(super) _lock: Option<Arc<DirLock>>,
 }
 
 impl Disk {
@@ -35,22 +38,26 @@ impl Disk {
         };
         // The folders above a container's mostly exist, and its own does not.
         let above = layout::path_of(Path::new("."), parents);
-        let made = match self.root.open_beneath(&above) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.root.try_clone().and_then(|root| {
-                    steps
-                        .iter()
-                        .try_fold(root, |above, step| take(above, step, owner))
-                })
+        let owner_of_last = owner.filter(|_| last.of_user);
+        let at_once = match self.root.open_beneath(&above) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(fail(error)),
+            Ok(above) => {
+                let above = above.owned_by(owner_of_last);
+                let folder = above.create_or_open(&last.name, last.mode).map_err(fail)?;
+                let user = folder.user().map_err(fail)?;
+                owner_of_last
+                    .is_none_or(|owner| owner.user == user)
+                    .then_some(folder)
             }
-            opened => opened.and_then(|above| {
-                let owner = owner.filter(|_| last.of_user);
-                let folder = above
-                    .owned_by(owner)
-                    .create_or_open(&last.name, last.mode)?;
-                check_user(folder, owner)
-            }),
         };
+        if let Some(folder) = at_once {
+            return Ok(folder);
+        }
+        let made = self.root.try_clone().and_then(|root| {
+            let mut steps = steps.iter();
+            steps.try_fold(root, |above, step| take(above, step, owner))
+        });
         made.map_err(fail)
     }
 }
@@ -59,17 +66,21 @@ impl Disk {
 fn take(above: DirHandle, step: &Step, owner: Option<Owner>) -> io::Result<DirHandle> {
     let owner = owner.filter(|_| step.of_user);
     let folder = above.owned_by(owner).ensure(&step.name, step.mode)?;
-    check_user(folder, owner)
+    check_user(folder, owner, step.mode)
 }
 
 /// Checks that a folder belongs to the user who is to use it. One of an earlier run may have been
-/// made for containers that ran as another.
-fn check_user(folder: DirHandle, owner: Option<Owner>) -> io::Result<DirHandle> {
+/// made for containers that ran as another, or left half made.
+fn check_user(folder: DirHandle, owner: Option<Owner>, mode: u32) -> io::Result<DirHandle> {
     let Some(Owner { user, .. }) = owner else {
         return Ok(folder);
     };
+    if folder.user()? == user || folder.complete_half_made(mode)? {
+        return Ok(folder);
+    }
     let found = folder.user()?;
     if found == user {
+        // Another thread has completed it meanwhile.
         return Ok(folder);
     }
     let why = format!(
@@ -101,7 +112,7 @@ pub(super) fn make_on_all<'a>(
     Ok(made)
 }
 
-/// Chooses a disk at random, weighted by free space.
+/// Chooses a disk at random, weighted by its room for downloads, or by free space if none has any.
 pub(super) fn choose<'a>(
     disks: &'a [Arc<Disk>],
     rng: &mut impl Rng,
@@ -109,15 +120,18 @@ pub(super) fn choose<'a>(
     if let [only] = disks {
         return Ok(only);
     }
-    let index = pick_weighted(&free_bytes(disks), rng);
+    let free = |disk: &Arc<Disk>| disk.root.free_bytes().unwrap_or(0);
+    let index = pick_weighted(&rooms(disks), rng)
+        .or_else(|| pick_weighted(&disks.iter().map(free).collect::<Vec<_>>(), rng));
     let disk = index.and_then(|index| disks.get(index));
     disk.ok_or(DirsError::NoRoom { bytes: 1 })
 }
 
-/// Returns the free bytes of each disk; 0 for one that does not answer, so that it is not chosen.
-pub(super) fn free_bytes(disks: &[Arc<Disk>]) -> Vec<u64> {
-    let free = |disk: &Arc<Disk>| disk.root.free_bytes().unwrap_or(0);
-    disks.iter().map(free).collect()
+/// Returns the bytes that may be downloaded to each disk; 0 for one that does not answer, so that
+/// it is not chosen.
+pub(super) fn rooms(disks: &[Arc<Disk>]) -> Vec<u64> {
+    let room = |disk: &Arc<Disk>| disk.root.space().map_or(0, room_bytes);
+    disks.iter().map(room).collect()
 }
 
 /// Returns an index at random, weighted; `None` if all weights are 0.

@@ -24,12 +24,14 @@ use super::disk::Disk;
 use super::disk_health::{DirKind, DisksReport};
 use super::earlier::{Earlier, Needed};
 use super::error::DirsError;
+use super::folder_lock::{FolderLocks, InUse};
+use super::own_logs::UnnamedLogs;
 use super::start;
 use crate::config::DirsConfig;
 
 /// How long the checks of a round may take. They write nothing, so only a disk that hangs or is
 /// about to fail takes longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The directories, as far as they are open.
 #[derive(Clone, Debug)]
@@ -49,17 +51,32 @@ pub(super) struct DiskPlace {
     pub(super) was_open: bool,
     /// Files of an earlier run that must stay; `None`: none.
     pub(super) needed: Option<Arc<Needed>>,
+    /// Number of this run's first resource.
+    pub(super) first_resource: u64,
+    /// Locks of the agent's directories.
+    pub(super) locks: FolderLocks,
+    /// Logs of an earlier run that no record names.
+    pub(super) unnamed_logs: Arc<UnnamedLogs>,
 }
 
 impl DiskPlaces {
     /// Returns the configured directories before they are opened.
-    pub(super) fn new(config: &DirsConfig, needed: Option<Arc<Needed>>) -> Self {
+    pub(super) fn new(
+        config: &DirsConfig,
+        needed: Option<Arc<Needed>>,
+        first_resource: u64,
+        unnamed_logs: &Arc<UnnamedLogs>,
+    ) -> Self {
+        let locks = FolderLocks::default();
         let closed = |paths: &[PathBuf]| {
             let closed = |path: &PathBuf| DiskPlace {
                 path: path.clone(),
                 disk: None,
                 was_open: false,
                 needed: needed.clone(),
+                first_resource,
+                locks: locks.clone(),
+                unnamed_logs: Arc::clone(unnamed_logs),
             };
             paths.iter().map(closed).collect()
         };
@@ -90,6 +107,12 @@ impl DiskPlaces {
         }
     }
 
+    /// Returns the path of a directory.
+    fn path_of(&self, (kind, index): Id) -> PathBuf {
+        let place = self.of(kind).get(index);
+        place.map(|place| place.path.clone()).unwrap_or_default()
+    }
+
     fn of_mut(&mut self, kind: DirKind) -> &mut [DiskPlace] {
         match kind {
             DirKind::Local => &mut self.local,
@@ -106,9 +129,36 @@ type Answer = (Id, Probed);
 /// Result of the check of one directory.
 pub(super) struct Probed {
     /// The open directory and the room on its disk, or the reason that it cannot be used.
-    pub(super) result: Result<(Arc<Disk>, DiskSpace), String>,
+    pub(super) result: Result<(Arc<Disk>, DiskSpace), Unusable>,
     /// Folders of an earlier run.
     pub(super) earlier: Earlier,
+}
+
+/// Result of a round of checks.
+#[derive(Default)]
+pub(super) struct Round {
+    /// Folders of an earlier run, on all directories.
+    pub(super) earlier: Earlier,
+    /// First directory that another agent uses.
+    pub(super) in_use: Option<(PathBuf, InUse)>,
+}
+
+/// Reason that a directory cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// Text for the health report.
+    Failed(String),
+    /// Another agent works with it.
+    InUse(InUse),
+}
+
+impl From<Unusable> for String {
+    fn from(unusable: Unusable) -> Self {
+        match unusable {
+            Unusable::Failed(reason) => reason,
+            Unusable::InUse(in_use) => in_use.to_string(),
+        }
+    }
 }
 
 /// Function that checks one directory.
@@ -151,16 +201,12 @@ impl Checks {
     }
 
     /// Checks every directory and makes the result the view of `dirs`. Returns the folders of an
-    /// earlier run that were found. From then on no records of the caches count: those of a
-    /// directory that could not be used are given up.
+    /// earlier run that were found, and the first directory that another agent uses. From then on
+    /// no records of the caches count: those of a directory that could not be used are given up.
     ///
     /// # Errors
     /// [`DirsError::NoThread`]: nothing has changed.
-    pub(super) fn round(
-        &mut self,
-        dirs: &NodeDirs,
-        now: EpochMillis,
-    ) -> Result<Earlier, DirsError> {
+    pub(super) fn round(&mut self, dirs: &NodeDirs, now: EpochMillis) -> Result<Round, DirsError> {
         let (_, answers) = self.answers.clone();
         // Ends of checks that a round has given up.
         for (id, _) in answers.try_iter() {
@@ -168,7 +214,7 @@ impl Checks {
         }
         let mut view = (*dirs.view()).clone();
         let mut waiting = self.ask_all(&view, now).map_err(DirsError::NoThread)?;
-        let mut earlier = Earlier::default();
+        let mut found = Round::default();
         let deadline = Instant::now() + self.patience;
         while !waiting.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -177,14 +223,17 @@ impl Checks {
                     Ok(answer) => answer,
                     Err(_) => break,
                 },
-                recv(self.stopped) -> _ => return Ok(earlier),
+                recv(self.stopped) -> _ => return Ok(found),
                 default(left) => break,
             };
             self.running.remove(&id);
             if waiting.remove(&id) {
-                earlier.leftovers.append(&mut probed.earlier.leftovers);
-                earlier.cached.append(&mut probed.earlier.cached);
-                take(&mut view, id, probed.result);
+                found.earlier.append(&mut probed.earlier);
+                if let Err(Unusable::InUse(in_use)) = probed.result {
+                    let path = view.places.path_of(id);
+                    found.in_use.get_or_insert((path, in_use));
+                }
+                take(&mut view, id, probed.result.map_err(String::from));
             }
         }
         for id in &self.running {
@@ -193,7 +242,7 @@ impl Checks {
         }
         view.places.give_up_cached();
         dirs.set_view(view);
-        Ok(earlier)
+        Ok(found)
     }
 
     /// Starts a check of each directory that has none. Returns these directories.
@@ -263,7 +312,7 @@ impl DiskChecker {
         let thread = owner.start("disk-health", move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 match checks.round(&dirs, wall_clock()) {
-                    Ok(earlier) => deletion.delete(earlier.leftovers),
+                    Ok(found) => deletion.delete(found.earlier.leftovers),
                     Err(error) => {
                         let error = crate::error_chain(&error);
                         tracing::warn!(error, "the directories are checked later");

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use dir_handle::DiskSpace;
 
+use super::room::lack_of_room;
 use crate::config::DiskHealthConfig;
 
 /// Use of a directory.
@@ -56,7 +57,7 @@ pub(super) type Measured = Result<DiskSpace, String>;
 struct Checked {
     path: PathBuf,
     condition: Condition,
-    /// Of the last check; `None` before the first and when it failed.
+    /// Space at the last check; `None` before the first check and when it failed.
     space: Option<DiskSpace>,
 }
 
@@ -148,7 +149,7 @@ impl DiskHealth {
         let condition = match (measured, &self.config) {
             (Err(reason), _) => Condition::Failed(reason),
             (Ok(_), None) => Condition::Good,
-            (Ok(space), Some(config)) => judge(config, was_good, space),
+            (Ok(space), Some(config)) => judge(config, kind, was_good, space),
         };
         if dir.condition == condition {
             return;
@@ -253,7 +254,7 @@ impl DiskHealth {
 }
 
 /// Returns whether a directory that can be used has room (Hadoop: `DirectoryCollection.testDirs`).
-fn judge(config: &DiskHealthConfig, was_good: bool, space: DiskSpace) -> Condition {
+fn judge(config: &DiskHealthConfig, kind: DirKind, was_good: bool, space: DiskSpace) -> Condition {
     if let Some(max) = config.max_utilization_percent {
         let limit = if was_good {
             max
@@ -276,7 +277,9 @@ fn judge(config: &DiskHealthConfig, was_good: bool, space: DiskSpace) -> Conditi
             return Condition::Full(format!("free space below limit of {limit}MB"));
         }
     }
-    Condition::Good
+    // Nothing is downloaded to log directories.
+    let lack = lack_of_room(space, was_good).filter(|_| kind == DirKind::Local);
+    lack.map_or(Condition::Good, Condition::Full)
 }
 
 fn numbers(dirs: &[Checked]) -> DirNumbers {

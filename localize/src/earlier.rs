@@ -1,16 +1,17 @@
 //! Folders of an earlier run, of which recovered applications and containers still need some.
 //!
 //! Nothing is renamed here: running containers have paths. What no record names is returned for
-//! deletion, by handle and without following links, like every deletion.
+//! deletion, by handle and without following links, like every deletion. Caches are swept
+//! (`sweep`), and other folders listed within limits: users own the folders above them, so what
+//! they put there must neither become memory of the agent nor delay its start.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dir_handle::{DirHandle, FileKind};
-use records::{ApplicationId, ContainerId};
+use dir_handle::{FileKind, is_abandoned};
+use records::{ApplicationId, ContainerId, ContainerName};
 
 use super::deletion::Deletion;
 use super::dirs::{ContainerDirs, ContainerFolder, NodeDirs};
@@ -18,10 +19,15 @@ use super::disk::Disk;
 use super::disk_health::DirKind;
 use super::kept::{KeptResource, Seal};
 use super::layout::{self, APP_CACHE, FILE_CACHE, USER_CACHE};
+use super::sweep::Keep;
 use super::user_name::UserName;
 
-/// Levels of numbered sub-directories in a cache: each has 36 times as many as the one before.
-const SHARD_LEVELS_MAX: usize = 6;
+/// Limit on the folders of one user on one directory that are listed for deletion. Users own the
+/// folders above, and may have put millions there; others stay until the next start.
+const LISTED_OF_USER_MAX: usize = 1 << 10;
+
+/// Limit on the folders on one directory that are listed for deletion. One takes some 400 bytes.
+const LISTED_MAX: usize = 1 << 13;
 
 /// Files of an earlier run that must stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +35,7 @@ pub struct Needed {
     /// Applications whose folders and logs stay.
     pub applications: BTreeSet<ApplicationId>,
     /// Containers whose work folders stay.
-    pub containers: BTreeSet<ContainerId>,
+    pub containers: BTreeSet<ContainerName>,
     /// Paths of localized resources that containers have links to.
     pub resources: BTreeSet<PathBuf>,
     /// Applications that have ended here, of which only the logs stay.
@@ -42,14 +48,8 @@ pub struct Needed {
 
 impl Needed {
     /// Returns whether an application's log folder stays.
-    pub(super) fn has_logs_of(&self, name: &str) -> bool {
-        name.parse()
-            .is_ok_and(|id| self.applications.contains(&id) || self.logs.contains(&id))
-    }
-
-    fn has_resource_in(&self, folder: &Path) -> bool {
-        let mut from = self.resources.range(folder.to_path_buf()..);
-        from.next().is_some_and(|path| path.starts_with(folder))
+    pub(super) fn has_logs_of(&self, id: ApplicationId) -> bool {
+        self.applications.contains(&id) || self.logs.contains(&id)
     }
 }
 
@@ -62,146 +62,188 @@ pub(super) struct Earlier {
     pub(super) cached: Vec<KeptResource>,
 }
 
-/// Looks at the folders below a local directory.
-pub(super) fn look_at(disk: &Arc<Disk>, needed: &Needed) -> Earlier {
-    let recorded = needed.cached.iter();
-    let recorded = recorded.filter(|kept| kept.local_dir == disk.path);
-    let recorded = recorded.filter_map(|kept| Some((kept.folder()?, kept)));
-    let mut found = Search {
+impl Earlier {
+    /// Takes over what was found on another directory.
+    pub(super) fn append(&mut self, other: &mut Self) {
+        self.leftovers.append(&mut other.leftovers);
+        self.cached.append(&mut other.cached);
+    }
+}
+
+/// Looks at the folders below a local directory. Resources of this run will have numbers from
+/// `first_resource` on.
+pub(super) fn look_at(disk: &Arc<Disk>, needed: &Needed, first_resource: u64) -> Earlier {
+    let mut search = Search {
         disk,
         needed,
-        recorded: recorded.collect(),
+        listed_of_user: 0,
+        has_more: false,
         found: Earlier::default(),
     };
-    found.cache(vec![FILE_CACHE.to_owned()], 0);
-    for user in found.names(&[USER_CACHE.to_owned()]) {
-        let folder = vec![USER_CACHE.to_owned(), user];
-        let below = |name: &str| [folder.as_slice(), &[name.to_owned()]].concat();
-        found.cache(below(FILE_CACHE), 0);
-        found.applications(&below(APP_CACHE));
+    let keep = Arc::new(search.keep(first_resource));
+    search.sweep(vec![FILE_CACHE.to_owned()], &keep);
+    search.users(&keep);
+    if search.has_more {
+        let path = disk.path.display();
+        tracing::warn!(%path, "some folders of an earlier run stay until the next start");
     }
-    found.found
+    search.found
 }
 
 struct Search<'a> {
     disk: &'a Arc<Disk>,
     needed: &'a Needed,
-    /// Records of this disk, by the folder of the resource.
-    recorded: BTreeMap<PathBuf, &'a KeptResource>,
+    /// Number of folders of the present user that are listed for deletion.
+    listed_of_user: usize,
+    /// Whether folders were found beyond the limits.
+    has_more: bool,
     found: Earlier,
 }
 
 impl Search<'_> {
-    /// Names in a folder; none if it cannot be listed, as when it does not exist.
-    fn names(&self, folder: &[String]) -> Vec<String> {
-        let opened = self.disk.root.open_all(folder);
-        let names = opened.and_then(|folder| names_of(&folder));
-        names.unwrap_or_else(|error| {
-            if error.kind() != io::ErrorKind::NotFound {
-                let path = self.path(folder);
-                tracing::warn!(path = %path.display(), %error, "folders of an earlier run cannot be listed");
+    /// Finds out what stays in the caches, by the records alone: the folders are their users', who
+    /// may have put anything else there.
+    fn keep(&mut self, first_resource: u64) -> Keep {
+        let mut folders = BTreeSet::new();
+        let used = self.needed.resources.iter();
+        for below in used.filter_map(|path| path.strip_prefix(&self.disk.path).ok()) {
+            folders.extend(below.ancestors().map(Path::to_path_buf));
+        }
+        for kept in &self.needed.cached {
+            let is_here = kept.local_dir == self.disk.path;
+            let goes_on = kept
+                .application
+                .is_none_or(|id| self.needed.applications.contains(&id));
+            let folder = kept.folder().filter(|_| is_here && goes_on);
+            let below = folder
+                .as_deref()
+                .and_then(|folder| folder.strip_prefix(&self.disk.path).ok());
+            let Some(below) = below else {
+                continue;
+            };
+            if self.is_whole(kept, below) {
+                folders.insert(below.to_owned());
+                self.found.cached.push(kept.clone());
+            } else if kept.application.is_some() && !folders.contains(below) {
+                // What no record names goes with its application, and this has one.
+                self.list(names_of(below));
             }
-            Vec::new()
-        })
+        }
+        Keep {
+            folders,
+            first_resource,
+        }
     }
 
-    fn path(&self, names: &[String]) -> PathBuf {
-        let mut path = self.disk.path.clone();
-        path.extend(names);
-        path
-    }
-
-    fn delete(&mut self, names: Vec<String>) {
-        let deletion = Deletion::new(self.disk.clone(), names);
-        self.found.leftovers.push(deletion);
-    }
-
-    /// Returns whether a folder has a resource as it was recorded, and lists it.
-    fn is_cached(&mut self, folder: &[String], path: &Path) -> bool {
-        let Some(kept) = self.recorded.remove(path) else {
-            return false;
-        };
-        let opened = self.disk.root.open_all(folder);
+    /// Returns whether a folder has a resource as it was recorded.
+    fn is_whole(&self, kept: &KeptResource, below: &Path) -> bool {
+        let opened = self.disk.root.open_beneath(below);
         let status = opened.and_then(|folder| folder.status(&kept.name));
         let is_whole = status.is_ok_and(|status| Seal::of(&status) == Some(kept.seal));
-        if is_whole {
-            self.found.cached.push(kept.clone());
-        } else {
+        if !is_whole {
+            let path = self.disk.path.join(below);
             let path = path.display();
             tracing::warn!(%path, "a cached resource is not what it was: it is fetched again");
         }
         is_whole
     }
 
-    fn applications(&mut self, folder: &[String]) {
-        for name in self.names(folder) {
-            let application = [folder, std::slice::from_ref(&name)].concat();
-            let id: Option<ApplicationId> = name.parse().ok();
-            if !id.is_some_and(|id| self.needed.applications.contains(&id)) {
-                self.delete(application);
+    /// Has what does not stay in a cache be deleted.
+    fn sweep(&mut self, cache: Vec<String>, keep: &Arc<Keep>) {
+        // Containers have links to resources that nobody names: all stay.
+        if !self.needed.has_unknown_resources {
+            let sweep = Deletion::in_cache(self.disk.clone(), cache, keep.clone());
+            self.found.leftovers.push(sweep);
+        }
+    }
+
+    fn users(&mut self, keep: &Arc<Keep>) {
+        let root = [USER_CACHE.to_owned()];
+        for user in self.folders(&root) {
+            self.listed_of_user = 0;
+            let folder = [root.as_slice(), std::slice::from_ref(&user)].concat();
+            if is_abandoned(&user) {
+                self.list(folder);
                 continue;
             }
-            for name in self.names(&application) {
-                let id: Result<ContainerId, _> = name.parse();
-                let inside = [application.as_slice(), std::slice::from_ref(&name)].concat();
-                if name == FILE_CACHE {
-                    self.cache_of_application(&inside);
-                } else if id.is_ok_and(|id| !self.needed.containers.contains(&id)) {
-                    self.delete(inside);
-                }
+            let below = |name: &str| [folder.as_slice(), &[name.to_owned()]].concat();
+            self.sweep(below(FILE_CACHE), keep);
+            self.applications(&below(APP_CACHE));
+        }
+    }
+
+    fn applications(&mut self, folder: &[String]) {
+        for name in self.folders(folder) {
+            let application = [folder, std::slice::from_ref(&name)].concat();
+            let id: Option<ApplicationId> = name.parse().ok();
+            let goes_on = id.is_some_and(|id| self.needed.applications.contains(&id));
+            let is_listed = goes_on || self.list(application.clone());
+            if !is_listed {
+                return;
+            }
+            if goes_on {
+                self.containers(&application);
             }
         }
     }
 
-    /// Looks at the resources of a cache. Its sub-directories have names of one character, its
-    /// resources those of two or more.
-    fn cache(&mut self, folder: Vec<String>, level: usize) {
-        for name in self.names(&folder) {
-            let is_shard = name.len() == 1;
-            let inside = [folder.as_slice(), std::slice::from_ref(&name)].concat();
-            if is_shard && level < SHARD_LEVELS_MAX {
-                self.cache(inside, level + 1);
-            } else {
-                let path = self.path(&inside);
-                let stays = self.is_cached(&inside, &path)
-                    || self.needed.has_unknown_resources
-                    || self.needed.has_resource_in(&path);
-                if !stays {
-                    self.delete(inside);
-                }
+    /// Lists the folders of containers that do not go on. Other folders of an application go with
+    /// it.
+    fn containers(&mut self, application: &[String]) {
+        for name in self.folders(application) {
+            let name_of_container = name.parse::<ContainerName>();
+            let is_container = name_of_container.is_ok();
+            let is_needed =
+                name_of_container.is_ok_and(|name| self.needed.containers.contains(&name));
+            let folder = [application, &[name]].concat();
+            if is_container && !is_needed && !self.list(folder) {
+                return;
             }
         }
     }
 
-    /// Looks at the resources of an application that goes on. What no record names goes with it.
-    fn cache_of_application(&mut self, folder: &[String]) {
-        for name in self.names(folder) {
-            let inside = [folder, &[name]].concat();
-            let path = self.path(&inside);
-            let was_recorded = self.recorded.contains_key(&path);
-            if was_recorded
-                && !self.is_cached(&inside, &path)
-                && !self.needed.has_resource_in(&path)
-            {
-                self.delete(inside);
-            }
+    /// Lists a folder for deletion. Returns whether there was room in the list.
+    fn list(&mut self, names: Vec<String>) -> bool {
+        let is_full =
+            self.listed_of_user >= LISTED_OF_USER_MAX || self.found.leftovers.len() >= LISTED_MAX;
+        if is_full {
+            self.has_more = true;
+            return false;
         }
+        self.listed_of_user += 1;
+        let deletion = Deletion::new(self.disk.clone(), names);
+        self.found.leftovers.push(deletion);
+        true
+    }
+
+    /// Returns the names of the folders in a folder, as they are read; none if it cannot be listed,
+    /// as when it does not exist.
+    fn folders(&self, names: &[String]) -> impl Iterator<Item = String> + use<> {
+        let path = self.disk.path.join(names.iter().collect::<PathBuf>());
+        let opened = self.disk.root.open_all(names);
+        let listed = opened.and_then(|folder| Ok((folder.names()?, folder)));
+        let listed = listed.map_err(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                let path = path.display();
+                tracing::warn!(%path, %error, "folders of an earlier run cannot be listed");
+            }
+        });
+        listed.into_iter().flat_map(|(names, folder)| {
+            names.map_while(Result::ok).filter_map(move |name| {
+                // Nothing of ours has another name.
+                let name = name.into_string().ok()?;
+                let is_folder = folder.kind(&name).ok()? == Some(FileKind::Directory);
+                is_folder.then_some(name)
+            })
+        })
     }
 }
 
-fn names_of(folder: &DirHandle) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for name in folder.names()? {
-        let name = name?;
-        // Nothing of ours has another name.
-        let Some(name) = OsStr::to_str(&name) else {
-            continue;
-        };
-        if folder.kind(name)? == Some(FileKind::Directory) {
-            names.push(name.to_owned());
-        }
-    }
-    Ok(names)
+fn names_of(below: &Path) -> Vec<String> {
+    let names = below.iter();
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
 }
 
 impl NodeDirs {
@@ -244,32 +286,46 @@ impl NodeDirs {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Duration;
 
     use records::EpochMillis;
     use test_support::ids::container;
 
     use super::*;
-    use crate::config::DirsConfig;
+    use crate::DeletionService;
+    use crate::config::{DeletionConfig, DirsConfig};
 
     fn config(root: &Path) -> DirsConfig {
         DirsConfig {
             local_dirs: vec![root.join("local")],
             log_dirs: vec![root.join("logs")],
             log_dir_permissions: 0o710,
+            log_retain_sec: 0,
         }
     }
 
-    fn deleted(deletions: &[Deletion], root: &Path) -> Vec<String> {
-        let mut names: Vec<_> = deletions
-            .iter()
-            .map(|deletion| {
-                let path = deletion.path();
-                let path = path.strip_prefix(root).unwrap();
-                path.to_str().unwrap().to_owned()
-            })
-            .collect();
-        names.sort();
-        names
+    /// Performs deletions to their end.
+    fn delete(deletions: Vec<Deletion>) {
+        let config = DeletionConfig {
+            thread_count: 2,
+            debug_delay_sec: Some(0),
+        };
+        let service = DeletionService::start(&config).unwrap();
+        service.delete(deletions);
+        service.stop(Duration::from_secs(60));
+    }
+
+    fn make(root: &Path, folders: &[&str]) {
+        for folder in folders {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+    }
+
+    #[track_caller]
+    fn assert_exist(root: &Path, folders: &[&str], expected: bool) {
+        for folder in folders {
+            assert_eq!(root.join(folder).exists(), expected, "{folder}");
+        }
     }
 
     #[test]
@@ -283,36 +339,43 @@ mod tests {
         started.dirs.create_container_dirs(&gone, &user).unwrap();
         let app = kept.application_id();
         let appcache = format!("local/usercache/joe/appcache/{app}");
-        for folder in [
+        drop(started);
+        let goes = [
             "local/filecache/10",
-            "local/filecache/0/11",
             "local/filecache/0/12_tmp",
             "local/usercache/joe/filecache/10",
-            "local/usercache/joe/appcache/application_9_0009/x",
+            "local/usercache/joe/filecache/5/0/x y",
+            "local/usercache/joe/appcache/application_9_0009",
+            &format!("{appcache}/{gone}"),
+            "local/usercache/.new~0123456789abcdef0123456789abcdef0123456789abcdef",
+            "local/.new~0123456789abcdef0123456789abcdef0123456789abcdef",
+            "local/nmPrivate_DEL_7",
+            "logs/application_9_0009_DEL_7",
+        ];
+        let stays = [
+            "local/filecache/0/11",
+            "local/filecache/900",
+            "local/usercache/joe/filecache/0/901_tmp",
+            "local/usercache/joe/own",
+            &format!("{appcache}/{kept}"),
+            &format!("{appcache}/own"),
             &format!("{appcache}/filecache/10"),
             "logs/application_9_0009",
-        ] {
-            fs::create_dir_all(root.join(folder)).unwrap();
-        }
+        ];
+        make(root, &goes);
+        make(root, &stays);
+        fs::write(root.join("local/usercache/joe/filecache/file"), "").unwrap();
         let needed = Needed {
             applications: [app].into(),
-            containers: [kept].into(),
+            containers: [kept.name()].into(),
             resources: [root.join("local/filecache/0/11/job.jar")].into(),
             ..Needed::default()
         };
-        let again = NodeDirs::start_again(&config(root), None, EpochMillis(7), needed).unwrap();
-        assert_eq!(
-            deleted(&again.leftovers, root),
-            [
-                "local/filecache/0/12_tmp",
-                "local/filecache/10",
-                "local/nmPrivate_DEL_7",
-                &format!("{appcache}/{gone}"),
-                "local/usercache/joe/appcache/application_9_0009",
-                "local/usercache/joe/filecache/10",
-                "logs/application_9_0009_DEL_7",
-            ]
-        );
+        let again = NodeDirs::start_again(&config(root), None, EpochMillis(900), needed).unwrap();
+        delete(again.leftovers);
+        assert_exist(root, &goes, false);
+        assert_exist(root, &stays, true);
+        assert_exist(root, &["local/usercache/joe/filecache/file"], true);
         let (work, log) = (dirs.work_dir.path(), dirs.log_dir.path());
         let found = again.dirs.find_container_dirs(&kept, &user, (work, log));
         let found = found.unwrap();
@@ -324,5 +387,54 @@ mod tests {
             .dirs
             .find_container_dirs(&kept, &user, (Path::new("/tmp"), log));
         assert!(elsewhere.is_none());
+    }
+
+    #[test]
+    fn what_a_user_puts_into_folders_of_the_node_is_not_listed_one_by_one() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let (app, honest) = (container(1).application_id(), "application_9_0009");
+        make(root, &[&format!("local/usercache/paul/appcache/{honest}")]);
+        let own = format!("local/usercache/joe/appcache/{app}");
+        for number in 0..LISTED_OF_USER_MAX + 500 {
+            make(
+                root,
+                &[
+                    &format!("local/usercache/joe/filecache/junk-{number}"),
+                    &format!("local/usercache/joe/appcache/junk-{number}"),
+                    &format!("{own}/container_1_0007_01_{number:06}"),
+                ],
+            );
+        }
+        let needed = Needed {
+            applications: [app].into(),
+            ..Needed::default()
+        };
+        let started = NodeDirs::start_again(&config(root), None, EpochMillis(7), needed).unwrap();
+        // Three caches, a private folder, and another user's application besides.
+        assert!(started.leftovers.len() <= LISTED_OF_USER_MAX + 5);
+        delete(started.leftovers);
+        let left = fs::read_dir(root.join("local/usercache/joe/filecache")).unwrap();
+        assert_eq!(left.count(), 0);
+        assert_exist(
+            root,
+            &[&format!("local/usercache/paul/appcache/{honest}")],
+            false,
+        );
+    }
+
+    #[test]
+    fn links_to_resources_that_no_record_names_keep_all_of_a_cache() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let caches = ["local/filecache/10", "local/usercache/joe/filecache/10"];
+        make(root, &caches);
+        let needed = Needed {
+            has_unknown_resources: true,
+            ..Needed::default()
+        };
+        let started = NodeDirs::start_again(&config(root), None, EpochMillis(7), needed).unwrap();
+        delete(started.leftovers);
+        assert_exist(root, &caches, true);
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use archives::{BadPattern, Unsupported};
 use hadoop_fs::FsError;
 use thiserror::Error;
 use users::RefusedUser;
@@ -32,6 +33,14 @@ pub enum DirsError {
         /// Configured directories, each with its reason.
         causes: String,
     },
+    /// Directory that another agent uses. Two agents need directories of their own.
+    #[error("{path} cannot be used: {holder}", path = path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// Words that name the other agent's process, if it is known.
+        holder: String,
+    },
     /// Node with too few good directories for containers to start (Hadoop:
     /// `ContainerLaunch.call`).
     #[error("Most of the disks failed. {report}")]
@@ -46,7 +55,7 @@ pub enum DirsError {
     #[error("containers of this user cannot run")]
     User(#[source] RefusedUser),
     /// Size for which no disk has enough free space.
-    #[error("no local directory has {bytes} bytes free")]
+    #[error("no local directory has {bytes} bytes free beyond what downloads leave to containers")]
     NoRoom {
         /// Size of the file in bytes.
         bytes: u64,
@@ -259,7 +268,8 @@ fn java_class(error: &FsError) -> Option<&str> {
         | FsError::TimedOut { .. }
         | FsError::TooMany { .. }
         | FsError::Io { .. }
-        | FsError::Client { .. } => None,
+        | FsError::Client { .. }
+        | FsError::Worker { .. } => None,
     }
 }
 
@@ -304,7 +314,7 @@ pub enum UnpackError {
         pattern: String,
         /// Error of the compiler.
         #[source]
-        source: regex::Error,
+        source: BadPattern,
     },
     /// Entry that cannot be written to the cache.
     #[error("archive {archive}, entry {entry:?} cannot be written")]
@@ -325,9 +335,6 @@ pub enum UnpackError {
 /// Rule for which an archive's entry is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RefusedEntry {
-    /// Absolute name of an entry.
-    #[error("its name is absolute")]
-    AbsoluteName,
     /// Name with a `..` part.
     #[error("its name leaves the folder")]
     LeavesFolder,
@@ -337,18 +344,21 @@ pub enum RefusedEntry {
     /// Name with more parts than the limit.
     #[error("its name has too many parts")]
     TooDeep,
-    /// Name with a link, or a file, where a folder is needed.
+    /// Name with a file where a folder is needed.
     #[error("its name goes through something that is no folder")]
+    ThroughFile,
+    /// Name that goes through links of the archive out of its folder, or in a circle.
+    #[error("its name goes through a link that leaves the folder")]
     ThroughLink,
-    /// Symbolic link that points, or may point, out of the folder.
-    #[error("it is a link that leaves the folder")]
-    LinkLeavesFolder,
-    /// Hard link to anything but a file of this archive.
+    /// Symbolic link to nothing: an empty text, one that is too long, or one with a NUL.
+    #[error("it is a link whose target cannot be a path")]
+    BadTarget,
+    /// Hard link to anything but a file or a link of this archive.
     #[error("it is a hard link to no file of the archive")]
     LinkToNoFile,
-    /// Device, pipe or the like.
-    #[error("it is neither file, folder nor link")]
-    SpecialFile,
+    /// Form that the archive uses and no reader knows.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
     /// File with the name of an existing folder.
     #[error("there already is a folder of this name")]
     ReplacesFolder,

@@ -9,28 +9,30 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use hadoop_fs::{FileSystems, FsError};
+use archives::{ArchiveReader, Entries, Form, ReadError};
+use hadoop_fs::{Caller, FileSystems, FsError};
+use nix::errno::Errno;
 use records::EpochMillis;
 use time::OffsetDateTime;
 use time::macros::format_description;
 use users::Account;
 
 use super::budget::{Budget, CopyError, Exhausted};
+use super::cache::Asker;
 use super::error::FetchError;
 use super::layout::{CacheModes, Scope};
 use super::local_source::LocalSource;
 use super::progress::Progress;
 use super::remote_source::RemoteSource;
 use super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
-use super::unpack::{self, Packing};
-use super::user_name::UserName;
+use super::unpack::{self, Packing, ReadArchive};
 use dir_handle::DirHandle;
 
 /// Deepest folder of a source that is copied. Each level is one recursion, so a link to its own
 /// parent ends here.
 const SOURCE_DEPTH_MAX: usize = 64;
 
-/// A file system that resources are read from, chosen by [`sources`].
+/// A file system that resources are read from, chosen by [`Sources`].
 pub(super) trait Source {
     /// Opens a file or reads a folder. With `public`, refuses with
     /// [`io::ErrorKind::PermissionDenied`] a file that other users may not read, or may not reach
@@ -70,14 +72,23 @@ pub(super) struct Fetch<'a> {
     pub(super) progress: &'a Progress,
     /// File system of the resource.
     pub(super) source: &'a dyn Source,
+    /// Reader of the resource, if it is an archive.
+    pub(super) read_archive: ReadArchive<'a>,
 }
 
 /// Account whose rights a source on this machine is read with; `None`: the agent's.
 pub(super) type Reader = Option<Arc<Account>>;
 
-/// Function that opens the file system of a URL for the downloads of a cache.
+/// Function that opens the file system of a resource for its download.
 pub(super) type SourceOf =
-    Arc<dyn Fn(&ResourceUrl, &Scope, Reader) -> Result<Box<dyn Source>, FetchError> + Send + Sync>;
+    Arc<dyn Fn(&Wanted<'_>, Reader) -> Result<Box<dyn Source>, FetchError> + Send + Sync>;
+
+/// Resource whose file system is to be opened.
+pub(super) struct Wanted<'a> {
+    pub(super) url: &'a ResourceUrl,
+    pub(super) scope: &'a Scope,
+    pub(super) asker: &'a Asker,
+}
 
 /// Downloads the resource into the folder and returns its size in bytes.
 pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
@@ -89,23 +100,66 @@ pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
     Ok(copy.budget.written_bytes())
 }
 
-/// Returns the function that opens these file systems: with the identity of the cache's user, or of
-/// `own_user` for public resources (Hadoop: `ResourceLocalizationService`, whose public localizer
-/// runs as the NodeManager).
-pub(super) fn sources(file_systems: Arc<FileSystems>, own_user: String) -> SourceOf {
-    Arc::new(move |url, scope, reader| {
-        let uri = file_systems.resolve(&url.to_uri());
-        if uri.has_scheme("file") {
-            return Ok(Box::new(LocalSource { reader }));
-        }
-        let user = scope.user().map_or(own_user.as_str(), UserName::as_str);
-        let file_system = file_systems.open(&uri, user)?;
-        Ok(Box::new(RemoteSource::new(file_system)))
-    })
+/// Where resources come from.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// File systems of the node.
+    pub file_systems: Arc<FileSystems>,
+    /// Reader of archives.
+    pub archives: Arc<dyn ArchiveReader>,
+    /// Name of the agent's user towards file systems.
+    pub own_user: String,
 }
 
-/// Content whose every read counts as a step: archives are read by foreign code, which may read for
-/// long before there is anything to write.
+impl Sources {
+    /// Returns the function that opens the file systems.
+    pub(super) fn opener(&self) -> SourceOf {
+        let Self {
+            file_systems,
+            own_user,
+            ..
+        } = self.clone();
+        Arc::new(move |wanted, reader| {
+            let uri = file_systems.resolve(&wanted.url.to_uri());
+            if uri.has_scheme("file") {
+                return Ok(Box::new(LocalSource { reader }));
+            }
+            let work = wanted.asker.application.to_string();
+            let file_system = file_systems.open(&uri, wanted.caller(&own_user, &work))?;
+            Ok(Box::new(RemoteSource::new(file_system)))
+        })
+    }
+
+    /// Returns the function that reads the archive of a resource.
+    pub(super) fn archive_reader<'a>(
+        &'a self,
+        wanted: &'a Wanted<'_>,
+    ) -> impl Fn(Form<'_>, &mut dyn Read, &mut dyn Entries) -> Result<(), ReadError> + 'a {
+        let work = wanted.asker.application.to_string();
+        move |form, content, entries| {
+            let caller = wanted.caller(&self.own_user, &work);
+            self.archives.read(caller, form, content, entries)
+        }
+    }
+}
+
+impl Wanted<'_> {
+    /// Returns the identity with which the resource is read: the user of its cache, or `own_user`
+    /// for public resources (Hadoop: `ResourceLocalizationService`, whose public localizer runs as
+    /// the NodeManager).
+    fn caller<'a>(&'a self, own_user: &'a str, work: &'a str) -> Caller<'a> {
+        match self.scope.user() {
+            Some(user) => Caller::user(user.as_str(), work),
+            None => Caller {
+                charged: self.asker.user.as_str(),
+                ..Caller::own(own_user, work)
+            },
+        }
+    }
+}
+
+/// Content whose every read counts as a step: an archive may be read for long before there is
+/// anything to write.
 struct Counted<'a> {
     content: Box<dyn Content>,
     progress: &'a Progress,
@@ -168,19 +222,21 @@ impl Copy<'_> {
 
     fn open(&self, path: &Path) -> Result<Opened, FetchError> {
         let opened = self.job.source.open(path, self.job.public);
-        opened.map_err(|source| {
-            let (url, kind) = (&self.job.spec.url, source.kind());
-            let resource = url.to_string();
-            if source.get_ref().is_some_and(|error| error.is::<FsError>()) {
-                read_error(path, source)
-            } else if self.job.public && kind == io::ErrorKind::PermissionDenied {
-                FetchError::NotPublic { url: resource }
-            } else if kind == io::ErrorKind::NotFound && path == Path::new(&url.path) {
-                FetchError::Missing { url: resource }
-            } else {
-                read_error(path, source)
-            }
-        })
+        opened.map_err(|error| self.open_error(path, error))
+    }
+
+    fn open_error(&self, path: &Path, source: io::Error) -> FetchError {
+        let (url, kind) = (&self.job.spec.url, source.kind());
+        let resource = url.to_string();
+        if source.get_ref().is_some_and(|error| error.is::<FsError>()) {
+            read_error(path, source)
+        } else if self.job.public && kind == io::ErrorKind::PermissionDenied {
+            FetchError::NotPublic { url: resource }
+        } else if kind == io::ErrorKind::NotFound && path == Path::new(&url.path) {
+            FetchError::Missing { url: resource }
+        } else {
+            read_error(path, source)
+        }
     }
 
     fn check_time(&self, modified_ms: io::Result<i64>) -> Result<(), FetchError> {
@@ -210,6 +266,7 @@ impl Copy<'_> {
             job.target,
             job.modes,
             &mut self.budget,
+            job.read_archive,
         );
         Ok(unpacked?)
     }
@@ -253,7 +310,13 @@ impl Copy<'_> {
         for inner in names {
             let inner = inner.map_err(|source| read_error(path, source))?;
             let inner_path = path.join(&inner);
-            match self.open(&inner_path)? {
+            let opened = match self.job.source.open(&inner_path, self.job.public) {
+                // A link to nothing, or a file that is gone since the list was read (Hadoop:
+                // `RawLocalFileSystem.listStatus`).
+                Err(error) if leads_nowhere(&error) => continue,
+                opened => opened.map_err(|error| self.open_error(&inner_path, error))?,
+            };
+            match opened {
                 Opened::File(mut content) => self.file(&made, &inner, content.as_mut())?,
                 Opened::Folder { names, .. } => {
                     self.folder(&inner_path, names, &made, &inner, depth + 1)?;
@@ -263,6 +326,14 @@ impl Copy<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether the kernel found nothing at the end of a path: a name or the target of a link
+/// does not exist, is below a file, or is a link in a circle. Errors of other file systems are none
+/// of the kernel.
+fn leads_nowhere(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP))
 }
 
 fn special(path: &Path) -> FetchError {

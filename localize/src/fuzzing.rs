@@ -55,6 +55,14 @@ pub fn unpack(name: &str, archive: &[u8], target: &DirHandle) -> Result<u64, Unp
     budget.restrict(free.saturating_sub(WRITTEN_MAX), ENTRIES_MAX);
     let content = &mut Bytes(Cursor::new(archive));
     let modes = Scope::Public.modes();
-    unpack::unpack(packing, name, content, target, modes, &mut budget)?;
+    unpack::unpack(
+        packing,
+        name,
+        content,
+        target,
+        modes,
+        &mut budget,
+        &archives::read,
+    )?;
     Ok(budget.written_bytes())
 }

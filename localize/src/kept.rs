@@ -198,6 +198,11 @@ fn folder_of(scope: &Scope, local_dir: &Path, place: &Place) -> PathBuf {
     path
 }
 
+/// Returns the path of a resource below the local directory that it is on.
+pub(super) fn path_below(scope: &Scope, place: &Place) -> PathBuf {
+    folder_of(scope, Path::new(""), place).join(&place.name)
+}
+
 /// Returns the names from a local directory to the folder that holds the resource's own.
 pub(super) fn names_to(scope: &Scope, place: &Place) -> Vec<String> {
     let mut names = layout::names(scope.steps(Modes::OF_AGENT));

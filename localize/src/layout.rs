@@ -201,7 +201,9 @@ mod tests {
     #[test]
     fn paths_are_hadoops() {
         let user: UserName = "joe".parse().unwrap();
-        let container: ContainerId = "container_1700000000000_0007_01_000002".parse().unwrap();
+        let container = ApplicationId::new(1_700_000_000_000, 7)
+            .attempt(1)
+            .container(2);
         let path = |steps: Vec<Step>| path_of(Path::new("/l"), &steps).display().to_string();
         assert_eq!(path(Scope::Public.steps(Modes::OF_AGENT)), "/l/filecache");
         assert_eq!(

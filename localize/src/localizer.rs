@@ -16,6 +16,7 @@
 //! Replies are called on these threads and must not block.
 
 mod books;
+mod brought_back;
 mod checked;
 mod download;
 mod keeping;
@@ -27,7 +28,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, unbounded};
-use hadoop_fs::FileSystems;
 use records::{ApplicationId, ContainerId, EpochMillis};
 use threads::ThreadOwner;
 
@@ -37,16 +37,16 @@ use super::cache::{Cache, CachedResource, Complete, Failure, RequestId};
 use super::deletion::DeletionService;
 use super::dirs::NodeDirs;
 use super::error::LocalizeError;
-use super::fetch::{SourceOf, sources};
+use super::fetch::{SourceOf, Sources};
 use super::kept::KeptRecords;
 use super::resource::{LocalizeRequest, LocalizedResource, ResourceStatus, SetNumber, UsedSets};
 use super::user_name::UserName;
+use brought_back::Gone;
 use checked::{AT_ONCE_MAX, Checked, check};
 
-/// Time for which a look at a cached resource on the disk counts, in milliseconds. Whoever removes
-/// files of the cache by hand has containers that start within it fail; a container that is queued
-/// after its localization has the same risk for longer. Hadoop looks for each container, and
-/// launches it some tens of milliseconds later.
+/// Time for which a look at a cached resource on the disk counts, in milliseconds. A launch looks
+/// once more ([`Localizer::gone`]), so that a container which was queued meanwhile, or which starts
+/// within this time after somebody has removed files of the cache by hand, finds its files.
 const LOOKS_COUNT_MS: u64 = 1000;
 
 /// Time that a stop waits for downloads to abort. They do at their next read, unless the source or
@@ -76,15 +76,18 @@ enum Command {
     /// A request that is too long to be checked by its caller.
     Check(LocalizeRequest, Reply),
     Localize(Checked, Reply),
+    BringBack(Gone, Reply),
     Use(ContainerId, UsedSets),
     Release(ContainerId),
+    Forget(ContainerId),
     FinishApplication(ApplicationId, UserName),
     Read(Box<dyn FnOnce(&Statuses<'_>) + Send>),
     Stop,
 }
 
 /// Reader of a container's resources of all sets up to one: the state of each, in the order of the
-/// requests; empty for an unknown container.
+/// requests; empty for an unknown container. Of one that was released, what became of them, while
+/// the memory for that suffices.
 pub type Statuses<'a> = dyn Fn(ContainerId, SetNumber) -> Vec<ResourceStatus> + 'a;
 
 type Answer = Result<Vec<LocalizedResource>, LocalizeError>;
@@ -117,6 +120,7 @@ struct Shared {
     /// Clock for messages about resources that changed.
     wall_clock: fn() -> EpochMillis,
     source_of: SourceOf,
+    sources: Sources,
     source_timeout: Duration,
     /// Records of what is in the caches; empty: nothing outlives the agent.
     records: OnceLock<Arc<dyn KeptRecords>>,
@@ -134,8 +138,7 @@ struct State {
 }
 
 impl Localizer {
-    /// Starts the thread `localize-books`; downloads come from `file_systems`, public ones
-    /// with the identity of `own_user`, and go to `dirs`, evicted
+    /// Starts the thread `localize-books`; downloads come from `sources` and go to `dirs`, evicted
     /// resources to `deletion`. `wall_clock` dates messages about resources that changed.
     ///
     /// # Errors
@@ -144,13 +147,12 @@ impl Localizer {
         config: &LocalizerConfig,
         dirs: NodeDirs,
         deletion: DeletionService,
-        file_systems: Arc<FileSystems>,
-        own_user: String,
+        sources: Sources,
         wall_clock: fn() -> EpochMillis,
     ) -> io::Result<(Self, LocalizerThreads)> {
-        let sources = sources(file_systems, own_user);
+        let from = (sources.opener(), sources);
         let looks_count_ms = LOOKS_COUNT_MS;
-        Self::start_with(config, dirs, deletion, wall_clock, sources, looks_count_ms)
+        Self::start_with(config, dirs, deletion, wall_clock, from, looks_count_ms)
     }
 
     fn start_with(
@@ -158,7 +160,7 @@ impl Localizer {
         dirs: NodeDirs,
         deletion: DeletionService,
         wall_clock: fn() -> EpochMillis,
-        source_of: SourceOf,
+        (source_of, sources): (SourceOf, Sources),
         looks_count_ms: u64,
     ) -> io::Result<(Self, LocalizerThreads)> {
         let threads = usize::try_from(config.fetch_thread_count).unwrap_or(usize::MAX);
@@ -178,6 +180,7 @@ impl Localizer {
             deletion,
             wall_clock,
             source_of,
+            sources,
             source_timeout: Duration::from_millis(config.source_timeout_ms),
             records: OnceLock::new(),
             began: Instant::now(),
@@ -230,6 +233,11 @@ impl Localizer {
     /// be evicted from now on. Its open requests are answered with [`LocalizeError::Cancelled`].
     pub fn release(&self, container: ContainerId) {
         self.send(Command::Release(container));
+    }
+
+    /// Forgets what became of the resources of a container that was released: nobody asks any more.
+    pub fn forget(&self, container: ContainerId) {
+        self.send(Command::Forget(container));
     }
 
     /// Removes the application's cache, cancels the pending resources of its containers, and

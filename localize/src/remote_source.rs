@@ -1,10 +1,11 @@
 //! Resources of other file systems than the node's own, such as `hdfs:`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 
 use hadoop_fs::{FileSystem, Kind, ReadFile, Status};
 
@@ -18,12 +19,39 @@ const OTHERS_EXECUTE: u32 = 0o001;
 /// Number of entries of one folder that are read. Bounds the memory of a list.
 const LIST_MAX: usize = 100_000;
 
+/// Memory of the names that one resource's folders still have to be copied, in bytes. A folder
+/// below a folder is read while the one above is not yet done.
+const NAMES_BYTES_MAX: usize = 16 << 20;
+
 /// A file system of `hadoop-fs`, with the identity of the container's user or, for public
 /// resources, of the agent.
 pub(super) struct RemoteSource {
     file_system: Box<dyn FileSystem>,
     /// Folders through which others may pass. A resource's files share them.
     open_to_others: RefCell<BTreeSet<String>>,
+    /// Memory that further [`Names`] may take, in bytes.
+    names_bytes_left: Rc<Cell<usize>>,
+}
+
+/// Names in a folder that are still to be copied.
+struct Names {
+    rest: std::vec::IntoIter<OsString>,
+    bytes: usize,
+    bytes_left: Rc<Cell<usize>>,
+}
+
+impl Iterator for Names {
+    type Item = io::Result<OsString>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.rest.next().map(Ok)
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        self.bytes_left.set(self.bytes_left.get() + self.bytes);
+    }
 }
 
 impl RemoteSource {
@@ -31,6 +59,7 @@ impl RemoteSource {
         Self {
             file_system,
             open_to_others: RefCell::default(),
+            names_bytes_left: Rc::new(Cell::new(NAMES_BYTES_MAX)),
         }
     }
 
@@ -71,9 +100,22 @@ impl Source for RemoteSource {
             Kind::File => Ok(Opened::File(Box::new(self.file_system.open(name)?))),
             Kind::Folder => {
                 let listed = self.file_system.list(name, LIST_MAX)?.into_iter();
+                let names: Vec<_> = listed.map(|status| OsString::from(status.name)).collect();
+                let sizes = names.iter().map(|name| size_of::<OsString>() + name.len());
+                let bytes = sizes.sum::<usize>();
+                let Some(left) = self.names_bytes_left.get().checked_sub(bytes) else {
+                    let text = "its folders have too many entries at the same time";
+                    return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+                };
+                self.names_bytes_left.set(left);
+                let names = Names {
+                    rest: names.into_iter(),
+                    bytes,
+                    bytes_left: Rc::clone(&self.names_bytes_left),
+                };
                 Ok(Opened::Folder {
                     modified_ms: status.modified_ms,
-                    names: Box::new(listed.map(|status| Ok(OsString::from(status.name)))),
+                    names: Box::new(names),
                 })
             }
             Kind::Special => Ok(Opened::Special),

@@ -49,7 +49,8 @@ impl From<io::Error> for Incomplete {
 /// Removes a folder with all contents, except mounts. A missing folder is no error.
 ///
 /// # Errors
-/// The first one; the rest is removed all the same. Of a mount `EXDEV` or `EBUSY`.
+/// The first error that occurred; the rest is removed all the same. A mount below the folder gives
+/// `EXDEV` or `EBUSY`.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

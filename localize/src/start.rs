@@ -16,13 +16,13 @@ use records::{ApplicationId, EpochMillis};
 
 use super::deletion::Deletion;
 use super::disk::Disk;
-use super::disk_checks::{DiskPlace, Probed};
+use super::disk_checks::{DiskPlace, Probed, Unusable};
 use super::disk_health::DirKind;
-use super::earlier::{Earlier, Needed, look_at};
+use super::earlier::{Earlier, look_at};
 use super::layout::{FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
-use dir_handle::{Access, DirHandle, DiskSpace};
+use dir_handle::{Access, DirHandle, DiskSpace, is_abandoned};
 
-const DELETION_MARK: &str = "_DEL_";
+pub(super) const DELETION_MARK: &str = "_DEL_";
 
 /// Folders of the agent in every local directory.
 const FOLDERS: [(&str, u32); 3] = [
@@ -44,37 +44,52 @@ fn check(
     place: &DiskPlace,
     now: EpochMillis,
     earlier: &mut Earlier,
-) -> Result<(Arc<Disk>, DiskSpace), String> {
+) -> Result<(Arc<Disk>, DiskSpace), Unusable> {
     let path = &place.path;
     let failed = |action: &'static str| {
-        move |error: io::Error| format!("cannot {action} {}: {error}", path.display())
+        move |error: io::Error| {
+            Unusable::Failed(format!("cannot {action} {}: {error}", path.display()))
+        }
     };
-    let root = open(path)?;
+    let root = open(path).map_err(Unusable::Failed)?;
     for (access, word) in [
         (Access::Read, "readable"),
         (Access::Write, "writable"),
         (Access::Execute, "executable"),
     ] {
         if !root.may(access) {
-            return Err(format!("Directory is not {word}: {}", path.display()));
+            let reason = format!("Directory is not {word}: {}", path.display());
+            return Err(Unusable::Failed(reason));
         }
     }
     let space = root.space().map_err(failed("measure the disk of"))?;
     let disk = match &place.disk {
         Some(disk) if is_same(&disk.root, &root).map_err(failed("look at"))? => disk.clone(),
-        Some(_) | None => Arc::new(Disk {
-            path: path.clone(),
-            root: Arc::new(root),
-        }),
+        Some(_) | None => {
+            let locked = place.locks.take(&root, path).map_err(failed("lock"))?;
+            Arc::new(Disk {
+                path: path.clone(),
+                _lock: locked.map_err(Unusable::InUse)?,
+                root: Arc::new(root),
+            })
+        }
     };
     if !place.was_open {
         let needed = place.needed.as_deref();
         let marked = &mut earlier.leftovers;
-        mark_for_deletion(&disk, (kind, needed), now, marked).map_err(failed("clean up"))?;
-        if let (DirKind::Local, Some(needed)) = (kind, needed) {
-            let mut found = look_at(&disk, needed);
-            earlier.leftovers.append(&mut found.leftovers);
-            earlier.cached = found.cached;
+        let is_kept = needed.is_some();
+        mark_for_deletion(&disk, (kind, is_kept), now, marked).map_err(failed("clean up"))?;
+        match (kind, needed) {
+            (DirKind::Local, Some(needed)) => {
+                let mut found = look_at(&disk, needed, place.first_resource);
+                earlier.leftovers.append(&mut found.leftovers);
+                earlier.cached = found.cached;
+            }
+            (DirKind::Local, None) => {}
+            (DirKind::Log, needed) => {
+                let mut unnamed = place.unnamed_logs.find(&disk, needed, now);
+                earlier.leftovers.append(&mut unnamed);
+            }
         }
     }
     if kind == DirKind::Local {
@@ -99,13 +114,10 @@ fn open(path: &Path) -> Result<DirHandle, String> {
         tracing::debug!(path = %path.display(), %error, "cannot create this directory");
         format!("Cannot create directory: {}", path.display())
     };
-    let existed = path.exists();
-    if !existed {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(OPEN_MODE);
-        builder.create(path).map_err(not_created)?;
+    if !path.exists() {
+        create(path).map_err(not_created)?;
     }
-    let root = DirHandle::open_ambient(path).map_err(|error| {
+    DirHandle::open_ambient(path).map_err(|error| {
         let path = path.display();
         let kind = error.kind();
         if kind == io::ErrorKind::NotADirectory {
@@ -115,12 +127,21 @@ fn open(path: &Path) -> Result<DirHandle, String> {
         } else {
             format!("cannot open {path}: {error}")
         }
-    })?;
-    if !existed {
-        // The umask cleared bits that other users need on the way to public resources.
-        root.set_mode(OPEN_MODE).map_err(not_created)?;
-    }
-    Ok(root)
+    })
+}
+
+/// Creates a directory, and those above it with what the umask leaves. Other users need the bits
+/// that an umask takes away, on their way to public resources.
+fn create(path: &Path) -> io::Result<()> {
+    let (parent, name) = path
+        .parent()
+        .zip(path.file_name())
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(OPEN_MODE);
+    builder.create(parent)?;
+    let parent = DirHandle::open_ambient(parent)?;
+    parent.create_or_open(name, OPEN_MODE).map(drop)
 }
 
 /// Returns whether a name in a directory of this kind is one that the agent gives.
@@ -131,19 +152,20 @@ fn is_ours(kind: DirKind, name: &str) -> bool {
     }
 }
 
-/// Returns whether a folder of an earlier run stays, with what somebody needs in it.
-fn stays(kind: DirKind, needed: &Needed, name: &str) -> bool {
+/// Returns whether a folder of an earlier run stays for now. Of the caches it does if anybody needs
+/// something in them; `own_logs` decides about logs.
+fn stays(kind: DirKind, is_kept: bool, name: &str) -> bool {
     match kind {
-        DirKind::Local => name != NM_PRIVATE,
-        DirKind::Log => needed.has_logs_of(name),
+        DirKind::Local => is_kept && name != NM_PRIVATE,
+        DirKind::Log => true,
     }
 }
 
 /// Renames the folders that an earlier run made and lists them, and those that an earlier start
-/// renamed, for deletion.
+/// renamed, for deletion. `is_kept`: somebody may need files in the caches.
 fn mark_for_deletion(
     disk: &Arc<Disk>,
-    (kind, needed): (DirKind, Option<&Needed>),
+    (kind, is_kept): (DirKind, bool),
     now: EpochMillis,
     leftovers: &mut Vec<Deletion>,
 ) -> io::Result<()> {
@@ -152,12 +174,11 @@ fn mark_for_deletion(
         let Some(name) = OsStr::to_str(&name) else {
             continue;
         };
-        let stays = needed.is_some_and(|needed| stays(kind, needed, name));
-        let marked = if is_ours(kind, name) && !stays {
+        let marked = if is_ours(kind, name) && !stays(kind, is_kept, name) {
             let marked = format!("{name}{DELETION_MARK}{}", now.0);
             disk.root.rename(name, &disk.root, &marked)?;
             marked
-        } else if is_marked(kind, name) {
+        } else if is_marked(kind, name) || is_abandoned(name) {
             name.to_owned()
         } else {
             continue;
@@ -180,8 +201,11 @@ fn is_marked(kind: DirKind, name: &str) -> bool {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
     use super::*;
+    use crate::folder_lock::FolderLocks;
+    use crate::own_logs::UnnamedLogs;
 
     const NOW: EpochMillis = EpochMillis(1_700_000_000_123);
 
@@ -197,6 +221,9 @@ mod tests {
             disk: None,
             was_open: false,
             needed: None,
+            first_resource: 0,
+            locks: FolderLocks::default(),
+            unnamed_logs: Arc::new(UnnamedLogs::new(Duration::ZERO)),
         }
     }
 
@@ -236,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_application_logs_are_renamed() {
+    fn only_logs_that_were_renamed_are_returned_beside_those_with_a_mark() {
         let dir = tempfile::tempdir().unwrap();
         for name in [
             "application_1_0001",
@@ -247,11 +274,11 @@ mod tests {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         let (_, leftovers) = opened(DirKind::Log, dir.path());
-        assert_eq!(leftovers.len(), 2);
+        assert_eq!(leftovers.len(), 1);
         assert_eq!(
             listed(dir.path()),
             [
-                "application_1_0001_DEL_1700000000123",
+                "application_1_0001",
                 "application_1_0002_DEL_9",
                 "other",
                 "other_DEL_9"
@@ -299,7 +326,10 @@ mod tests {
         let file = base.path().join("file");
         fs::write(&file, "").unwrap();
         let below = file.join("l");
-        let reason = |path: &Path| probe(DirKind::Local, &place(path), NOW).result.unwrap_err();
+        let reason = |path: &Path| {
+            let probed = probe(DirKind::Local, &place(path), NOW);
+            String::from(probed.result.unwrap_err())
+        };
         assert_eq!(
             reason(&file),
             format!("Not a directory: {}", file.display())
@@ -314,7 +344,10 @@ mod tests {
         test_support::mounts::with_own_mounts(name, || {
             let base = tempfile::tempdir().unwrap();
             test_support::mounts::small_disk(base.path(), 1 << 20);
-            let reason = || probe(DirKind::Local, &place(base.path()), NOW).result.err();
+            let reason = || {
+                let probed = probe(DirKind::Local, &place(base.path()), NOW);
+                probed.result.err().map(String::from)
+            };
             assert_eq!(reason(), None);
             test_support::mounts::set_writable(base.path(), false);
             let text = format!("Directory is not writable: {}", base.path().display());

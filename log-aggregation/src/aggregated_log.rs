@@ -15,7 +15,7 @@ mod reading;
 
 use std::io::{self, Read, Write};
 
-use records::ContainerId;
+use records::ContainerName;
 
 pub use self::reading::{LogContent, find};
 use crate::tfile::{Compression, Writer};
@@ -80,7 +80,7 @@ impl<W: Write> AggregatedLog<W> {
     /// `out` takes no bytes, or `append_files` fails. Then the log is broken for good.
     pub fn append_container(
         &mut self,
-        id: ContainerId,
+        id: ContainerName,
         append_files: impl FnOnce(&mut Files<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         let key = key(&id.to_string())?;
@@ -195,9 +195,10 @@ fn write_utf(out: &mut dyn Write, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use test_support::ids::container;
+
     use super::*;
     use crate::tfile_reader::Entries;
-    use test_support::ids::container;
 
     fn utf(text: &str) -> Vec<u8> {
         key(text).unwrap()
@@ -216,7 +217,7 @@ mod tests {
     fn entries_are_hadoops_in_hadoops_order() {
         let acls = vec![(AccessType::ViewApp, "ann ops".to_owned())];
         let mut log = AggregatedLog::new(Vec::new(), Compression::None, "joe", &acls).unwrap();
-        log.append_container(container(2), |files| {
+        log.append_container(container(2).name(), |files| {
             files.append("stderr", 0, &mut io::empty())?;
             files.append("stdout", 5, &mut &b"hello, it grew"[..])?;
             Ok(())
@@ -231,7 +232,7 @@ mod tests {
             ),
             (utf("APPLICATION_OWNER"), utf("joe")),
             (
-                utf(&container(2).to_string()),
+                utf(&container(2).name().to_string()),
                 [
                     utf("stderr"),
                     utf("0"),
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn a_file_that_shrinks_keeps_its_promised_length() {
         let mut log = AggregatedLog::new(Vec::new(), Compression::None, "joe", &vec![]).unwrap();
-        log.append_container(container(2), |files| {
+        log.append_container(container(2).name(), |files| {
             let appended = files.append("a", 5, &mut &b"xy"[..])?;
             assert!(matches!(
                 appended,

@@ -17,11 +17,13 @@
 //! | [`tfile`], [`aggregated_log`] | the format; pure over `Write` |
 //! | [`policy`], [`selection`], [`remote`] | which containers, which files, which names; pure |
 //! | `schedule` | which upload is next; pure |
+//! | `listing` | entries of a folder in order, a part at a time |
 //! | [`upload`], [`destination`] | one upload, and where it goes |
 //! | `service` | the threads |
 
 pub mod aggregated_log;
 pub mod destination;
+mod listing;
 pub mod policy;
 pub mod remote;
 mod schedule;

@@ -3,10 +3,7 @@
 //! They come as names of classes, from the configuration or from an application. Source: the
 //! classes of `server.nodemanager.containermanager.logaggregation` in Hadoop 3.4.
 
-use records::{ContainerExitStatus, ContainerId};
-
-/// Bits of a container's id without the epoch (Hadoop: `ContainerId.CONTAINER_ID_BITMASK`).
-const SEQUENCE_MASK: i64 = 0xff_ffff_ffff;
+use records::{ContainerExitStatus, ContainerName};
 
 /// Share of the successful containers that [`Policy::Sample`] takes by default.
 const SAMPLE_RATE: f32 = 0.2;
@@ -26,8 +23,8 @@ pub enum ContainerRole {
 /// Facts of a container that policies decide by.
 #[derive(Clone, Copy, Debug)]
 pub struct ContainerEnd {
-    /// Id of the container.
-    pub id: ContainerId,
+    /// Name of the container.
+    pub id: ContainerName,
     /// Role of the container.
     pub role: ContainerRole,
     /// Exit status; success for a container that runs.
@@ -35,12 +32,12 @@ pub struct ContainerEnd {
 }
 
 impl ContainerEnd {
-    /// Returns the end of a container of which only the id is known, so that a log too many is
+    /// Returns the end of a container of which only the name is known, so that a log too many is
     /// taken rather than one lost: it may have failed. A ResourceManager starts an
     /// ApplicationMaster in its attempt's first container.
     #[must_use]
-    pub fn unknown(id: ContainerId) -> Self {
-        let role = if id.id & SEQUENCE_MASK == 1 {
+    pub fn unknown(id: ContainerName) -> Self {
+        let role = if id.number() == 1 {
             ContainerRole::ApplicationMaster
         } else {
             ContainerRole::Task
@@ -148,8 +145,8 @@ fn sample(parameters: &str) -> Policy {
 
 /// Returns whether a successful container other than the master is in the sample. Tasks are
 /// numbered from 2.
-fn is_sampled(id: ContainerId, rate: f32, min: u32) -> bool {
-    let sequence = id.id & SEQUENCE_MASK;
+fn is_sampled(id: ContainerName, rate: f32, min: u32) -> bool {
+    let sequence = id.number();
     if sequence < i64::from(min) + 2 {
         return true;
     }
@@ -171,7 +168,7 @@ mod tests {
 
     fn end(n: i64, role: ContainerRole, exit_status: i32) -> ContainerEnd {
         ContainerEnd {
-            id: container(n),
+            id: container(n).name(),
             role,
             exit_status: ContainerExitStatus(exit_status),
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use localize::{Turns, UserName};
-use records::{ApplicationId, ContainerExitStatus, ContainerId};
+use records::{ApplicationId, ContainerExitStatus, ContainerName};
 
 use crate::aggregated_log::Acls;
 use crate::policy::{ContainerEnd, ContainerRole};
@@ -24,6 +24,13 @@ use crate::upload::{Upload, UploadError, Uploaded, UploadedFile};
 /// Pauses before the last upload of an application is tried again. Hadoop does not try again; its
 /// file systems do that themselves for minutes.
 const PAUSES: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
+
+/// Files of running containers that are remembered as uploaded, of all users. One takes at most 350
+/// bytes. A file beyond is uploaded again: a log too many is no loss.
+const REMEMBERED_MAX: usize = 40_000;
+
+/// Files of running containers of one user that are remembered.
+const REMEMBERED_OF_USER_MAX: usize = 10_000;
 
 /// Result of one upload, for reports to the ResourceManager.
 #[derive(Debug)]
@@ -47,6 +54,8 @@ pub struct Application {
     pub acls: Acls,
     /// Containers and files to take.
     pub selection: Selection,
+    /// Containers that ended under an earlier agent and of which nothing is to be uploaded.
+    pub settled: BTreeSet<ContainerName>,
 }
 
 #[derive(Debug)]
@@ -57,13 +66,13 @@ struct Entry {
     /// Whether files are uploaded while the application runs.
     is_rolling: bool,
     /// Containers that have ended and whose logs the policy takes.
-    ended: BTreeSet<ContainerId>,
+    ended: BTreeSet<ContainerName>,
     /// Containers that have ended and of which nothing is to be uploaded any more.
-    settled: BTreeSet<ContainerId>,
+    settled: BTreeSet<ContainerName>,
     /// Containers that run; empty unless the application is rolling.
-    running: BTreeMap<ContainerId, ContainerRole>,
+    running: BTreeMap<ContainerName, ContainerRole>,
     /// Files of running containers that an upload took.
-    uploaded: BTreeSet<UploadedFile>,
+    uploaded: Arc<BTreeSet<UploadedFile>>,
     is_finished: bool,
     is_uploading: bool,
     /// Failures in a row of the last upload.
@@ -110,9 +119,9 @@ impl Schedule {
                 selection: Arc::new(application.selection),
                 is_rolling: interval.is_some(),
                 ended: BTreeSet::new(),
-                settled: BTreeSet::new(),
+                settled: application.settled,
                 running: BTreeMap::new(),
-                uploaded: BTreeSet::new(),
+                uploaded: Arc::default(),
                 is_finished: false,
                 is_uploading: false,
                 failures: 0,
@@ -121,7 +130,7 @@ impl Schedule {
         }
     }
 
-    pub(crate) fn container_started(&mut self, id: ContainerId, role: ContainerRole) {
+    pub(crate) fn container_started(&mut self, id: ContainerName, role: ContainerRole) {
         if let Some(entry) = self.applications.get_mut(&id.application_id())
             && entry.is_rolling
         {
@@ -205,7 +214,8 @@ impl Schedule {
         match &result {
             Ok(uploaded) => {
                 entry.failures = 0;
-                entry.forget(upload, uploaded);
+                entry.settle(upload, uploaded);
+                self.remember(id, uploaded);
             }
             Err(_) => {
                 entry.failures += 1;
@@ -214,6 +224,7 @@ impl Schedule {
         }
         let gives_up = pause.is_none() || self.is_stopping;
         let is_last = upload.is_last && (result.is_ok() || gives_up);
+        let entry = self.applications.get(&id)?;
         let (is_finished, is_rolling) = (entry.is_finished, entry.is_rolling);
         self.turns.ended(&user);
         if is_last {
@@ -230,6 +241,30 @@ impl Schedule {
             result,
             is_last,
         })
+    }
+
+    /// Remembers the files that a rolling upload took and that are still there, within limits.
+    fn remember(&mut self, id: ApplicationId, uploaded: &Uploaded) {
+        if uploaded.left.is_empty() {
+            return;
+        }
+        let user = self.applications.get(&id).map(|entry| entry.user.clone());
+        let (mut of_user, mut of_all) = (0, 0);
+        for entry in self.applications.values() {
+            of_all += entry.uploaded.len();
+            if Some(&entry.user) == user.as_ref() {
+                of_user += entry.uploaded.len();
+            }
+        }
+        let room_of_user = REMEMBERED_OF_USER_MAX.saturating_sub(of_user);
+        let room = room_of_user.min(REMEMBERED_MAX.saturating_sub(of_all));
+        let Some(entry) = self.applications.get_mut(&id) else {
+            return;
+        };
+        let alive = uploaded.left.iter().filter(|file| {
+            entry.running.contains_key(&file.container) || entry.ended.contains(&file.container)
+        });
+        Arc::make_mut(&mut entry.uploaded).extend(alive.take(room).cloned());
     }
 
     fn queue(&mut self, id: ApplicationId) {
@@ -271,27 +306,24 @@ impl Entry {
             acls: Arc::clone(&self.acls),
             selection: Arc::clone(&self.selection),
             containers: ended.chain(running).collect(),
-            uploaded: self.uploaded.clone(),
+            uploaded: Arc::clone(&self.uploaded),
             settled: self.settled.clone(),
             is_last: self.is_finished,
             is_rolling: self.is_rolling,
         }
     }
 
-    /// Remembers what a rolling upload took. The logs of an ended container are complete with it.
-    fn forget(&mut self, upload: &Upload, uploaded: &Uploaded) {
+    /// The logs of an ended container are complete with an upload that has taken all of them.
+    fn settle(&mut self, upload: &Upload, uploaded: &Uploaded) {
         for (id, phase) in &upload.containers {
-            if *phase != Phase::Running {
+            if *phase != Phase::Running && !uploaded.unfinished.contains(id) {
                 self.ended.remove(id);
                 self.settled.insert(*id);
-                self.uploaded.retain(|file| file.container != *id);
+                if self.uploaded.iter().any(|file| file.container == *id) {
+                    Arc::make_mut(&mut self.uploaded).retain(|file| file.container != *id);
+                }
             }
         }
-        let taken = uploaded.files.iter();
-        let alive = taken.filter(|file| {
-            self.running.contains_key(&file.container) || self.ended.contains(&file.container)
-        });
-        self.uploaded.extend(alive.cloned());
     }
 }
 

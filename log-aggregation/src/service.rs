@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use records::{ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerName};
 use threads::{Pool, PoolConfig, Work};
 
 use crate::policy::{ContainerEnd, ContainerRole};
@@ -88,7 +88,7 @@ impl LogAggregation {
     }
 
     /// Records that a container runs.
-    pub fn container_started(&self, id: ContainerId, role: ContainerRole) {
+    pub fn container_started(&self, id: ContainerName, role: ContainerRole) {
         self.pool
             .change(|uploads| (0, uploads.schedule.container_started(id, role)));
     }

@@ -3,26 +3,30 @@
 //! Blocking. Files are read by directory handle: a link in a log folder is no log, wherever it
 //! points, nor is a pipe or a folder.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use dir_handle::{DirHandle, FileKind};
+use dir_handle::DirHandle;
 use localize::NodeDirs;
-use records::{ApplicationId, ContainerId, EpochMillis};
+use records::{ApplicationId, ContainerName, EpochMillis};
 
 use crate::aggregated_log::{Acls, AggregatedLog, Appended};
 use crate::destination::{Destination, RemoteFile};
-use crate::policy::ContainerEnd;
 use crate::remote;
 use crate::selection::{Phase, Selection};
 use crate::tfile::Compression;
 
-/// Containers in one upload that an earlier agent knew.
-const EARLIER_MAX: usize = 100_000;
+mod candidates;
 
-/// Files of one container in one upload. Their names are in memory while they are sorted.
-const FILES_MAX: usize = 10_000;
+use self::candidates::{Candidates, Earlier, container_folders};
+
+/// Bytes for files that an upload names afterwards, those of [`Uploaded::listed`].
+const LISTED_BYTES_MAX: usize = 128 * 1024;
+
+/// Bytes for the names of files that one rolling upload takes and that are to be deleted, or told
+/// from others, afterwards. What is beyond is left to the next upload.
+const ROLLED_BYTES_MAX: usize = 256 * 1024;
 
 /// Facts that all uploads of a node share.
 pub struct Uploader {
@@ -56,11 +60,11 @@ pub struct Upload {
     /// Files to take.
     pub selection: Arc<Selection>,
     /// Containers to take, each in its phase.
-    pub containers: Vec<(ContainerId, Phase)>,
+    pub containers: Vec<(ContainerName, Phase)>,
     /// Files that an earlier upload took.
-    pub uploaded: BTreeSet<UploadedFile>,
+    pub uploaded: Arc<BTreeSet<UploadedFile>>,
     /// Containers of which nothing is to be taken any more.
-    pub settled: BTreeSet<ContainerId>,
+    pub settled: BTreeSet<ContainerName>,
     /// Whether this upload ends the application's aggregation. Then it also takes containers that
     /// ended under an earlier agent: those with a folder of logs that are neither listed nor
     /// settled, as far as the policy allows.
@@ -72,8 +76,8 @@ pub struct Upload {
 /// Identity of a file that was uploaded: one that has changed since is another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UploadedFile {
-    /// Id of the container.
-    pub container: ContainerId,
+    /// Name of the container.
+    pub container: ContainerName,
     /// Name of the file.
     pub name: String,
     /// Time of the last modification, in seconds since the epoch.
@@ -85,10 +89,17 @@ pub struct UploadedFile {
 /// Result of an upload.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Uploaded {
-    /// Files in the upload. If there are none, no remote file was made.
-    pub files: Vec<UploadedFile>,
+    /// Number of files in the upload. If it is 0, no remote file was made.
+    pub files: u64,
     /// Bytes of these files.
     pub bytes: u64,
+    /// The first of these files, as many as fit in 128 KiB. A tenant decides how many files there
+    /// are and how long their names are.
+    pub listed: Vec<UploadedFile>,
+    /// Files of running containers that stay here although they are in the upload.
+    pub left: Vec<UploadedFile>,
+    /// Containers of which the upload has a part, and a later one must take the rest.
+    pub unfinished: BTreeSet<ContainerName>,
     /// Remote file with these files; `None` if there are none.
     pub remote: Option<RemoteLog>,
 }
@@ -126,10 +137,70 @@ impl UploadError {
     }
 }
 
-/// A log file to upload.
-struct Candidate<'a> {
-    folder: &'a DirHandle,
-    file: UploadedFile,
+impl UploadedFile {
+    /// Returns the bytes that it takes in memory.
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.name.len()
+    }
+}
+
+/// Treatment of the files of a container that an upload has taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// The files stay, and nobody asks for them again.
+    Settled,
+    /// The files are deleted.
+    Deleted,
+    /// The files stay, and a later upload must not take them again.
+    Left,
+}
+
+/// Files that one upload has taken so far.
+#[derive(Default)]
+struct Taken {
+    uploaded: Uploaded,
+    listed_bytes: usize,
+    /// Bytes of names in `rolled` and in [`Uploaded::left`].
+    rolled_bytes: usize,
+    /// Files to delete, by container: their names, each with a `/` after it.
+    rolled: Vec<(ContainerName, String)>,
+}
+
+impl Taken {
+    /// Returns whether there is room to remember another file of this name.
+    fn has_room(&self, file: &UploadedFile, then: Then) -> bool {
+        then == Then::Settled || self.rolled_bytes + file.memory() <= ROLLED_BYTES_MAX
+    }
+
+    fn add(&mut self, file: UploadedFile, then: Then) {
+        self.uploaded.files += 1;
+        self.uploaded.bytes += file.length;
+        match then {
+            Then::Settled => {}
+            Then::Deleted => {
+                self.rolled_bytes += file.memory();
+                if self
+                    .rolled
+                    .last()
+                    .is_none_or(|(id, _)| *id != file.container)
+                {
+                    self.rolled.push((file.container, String::new()));
+                }
+                if let Some((_, names)) = self.rolled.last_mut() {
+                    *names += &file.name;
+                    names.push('/');
+                }
+            }
+            Then::Left => {
+                self.rolled_bytes += file.memory();
+                self.uploaded.left.push(file.clone());
+            }
+        }
+        self.listed_bytes += file.memory();
+        if self.listed_bytes <= LISTED_BYTES_MAX {
+            self.uploaded.listed.push(file);
+        }
+    }
 }
 
 /// Remote file that is made when the first log file is found.
@@ -163,40 +234,55 @@ impl Uploader {
 
     fn write_all(&self, upload: &Upload, target: &mut Target<'_>) -> Result<Uploaded, UploadError> {
         let folders = self.dirs.open_log_folders(upload.application);
-        let mut uploaded = Uploaded::default();
-        let mut rolled = Vec::new();
-        let mut containers = upload.containers.clone();
-        if upload.is_last {
-            containers.extend(earlier(&folders, upload));
-        }
-        for (id, phase) in &containers {
+        let mut taken = Taken::default();
+        for (id, phase) in &upload.containers {
             let folders = container_folders(&folders, *id);
-            let candidates = candidates(&folders, *id, *phase, upload);
-            if candidates.is_empty() {
-                continue;
-            }
-            target.append(*id, &candidates, upload, &mut uploaded)?;
-            if !upload.is_last && self.deletes_rolled {
-                rolled.push((*id, candidates.into_iter().map(|it| it.file.name).collect()));
+            let files = Candidates::new(&folders, *id, *phase, upload);
+            target.append(*id, files, self.then(*phase, upload), &mut taken)?;
+        }
+        if upload.is_last {
+            for id in Earlier::new(&folders, upload) {
+                let (folders, phase) =
+                    (container_folders(&folders, id), Phase::ApplicationFinished);
+                let files = Candidates::new(&folders, id, phase, upload);
+                target.append(id, files, Then::Settled, &mut taken)?;
             }
         }
-        uploaded.remote = target.complete(upload)?;
-        for (id, names) in rolled {
-            delete_rolled(&container_folders(&folders, id), names);
+        taken.uploaded.remote = target.complete(upload)?;
+        for (id, names) in &taken.rolled {
+            delete_rolled(&container_folders(&folders, *id), names);
         }
-        Ok(uploaded)
+        Ok(taken.uploaded)
+    }
+
+    /// Decides about the files of a container in this phase once they are uploaded.
+    fn then(&self, phase: Phase, upload: &Upload) -> Then {
+        if upload.is_last {
+            Then::Settled
+        } else if self.deletes_rolled {
+            Then::Deleted
+        } else if phase == Phase::Running {
+            Then::Left
+        } else {
+            Then::Settled
+        }
     }
 }
 
 impl Target<'_> {
-    /// Appends the files of a container. The first one makes the remote file.
+    /// Appends the files of a container. The first file of an upload makes the remote file.
     fn append(
         &mut self,
-        id: ContainerId,
-        candidates: &[Candidate<'_>],
-        upload: &Upload,
-        uploaded: &mut Uploaded,
+        id: ContainerName,
+        files: Candidates<'_>,
+        then: Then,
+        taken: &mut Taken,
     ) -> Result<(), UploadError> {
+        let upload = files.upload();
+        let mut candidates = files.peekable();
+        if candidates.peek().is_none() {
+            return Ok(());
+        }
         if self.log.is_none() {
             let destination = &self.uploader.destination;
             let log = destination
@@ -211,7 +297,11 @@ impl Target<'_> {
             return Ok(());
         };
         let appended = log.append_container(id, |files| {
-            for Candidate { folder, file } in candidates {
+            for (folder, file) in candidates {
+                if !taken.has_room(&file, then) {
+                    taken.uploaded.unfinished.insert(id);
+                    break;
+                }
                 let name = &file.name;
                 let mut content = match folder.open_regular(name) {
                     Ok(content) => content,
@@ -225,8 +315,7 @@ impl Target<'_> {
                 {
                     tracing::warn!(container = %id, name, missing, ?error, "this log has become shorter");
                 }
-                uploaded.bytes += file.length;
-                uploaded.files.push(file.clone());
+                taken.add(file, then);
             }
             Ok(())
         });
@@ -283,90 +372,13 @@ impl Target<'_> {
     }
 }
 
-/// Returns the containers that ended under an earlier agent: what is known of them are their logs.
-fn earlier(folders: &[DirHandle], upload: &Upload) -> BTreeMap<ContainerId, Phase> {
-    let listed: BTreeSet<ContainerId> = upload.containers.iter().map(|(id, _)| *id).collect();
-    let mut found = BTreeMap::new();
-    for folder in folders {
-        let names = folder.names().into_iter().flatten();
-        let ids = names.filter_map(|name| name.ok()?.to_str()?.parse::<ContainerId>().ok());
-        for id in ids.filter(|id| id.application_id() == upload.application) {
-            let is_known = listed.contains(&id) || upload.settled.contains(&id);
-            if is_known || !upload.selection.policy().takes(&ContainerEnd::unknown(id)) {
-                continue;
-            }
-            if found.len() == EARLIER_MAX {
-                tracing::warn!(application = %upload.application, EARLIER_MAX, "further logs of the application are left out");
-                return found;
-            }
-            found.insert(id, Phase::ApplicationFinished);
-        }
-    }
-    found
-}
-
-/// Opens a container's folder on each disk that has one.
-fn container_folders(folders: &[DirHandle], id: ContainerId) -> Vec<DirHandle> {
-    let name = id.to_string();
-    let opened = folders.iter().map(|folder| folder.open(&name));
-    opened.filter_map(Result::ok).collect()
-}
-
-/// Lists the files to upload, those of a disk together and sorted by name, as Hadoop does.
-fn candidates<'a>(
-    folders: &'a [DirHandle],
-    id: ContainerId,
-    phase: Phase,
-    upload: &Upload,
-) -> Vec<Candidate<'a>> {
-    let mut candidates = Vec::new();
-    for folder in folders {
-        let begin = candidates.len();
-        let names = folder.names().into_iter().flatten();
-        for name in names.filter_map(|name| name.ok()?.into_string().ok()) {
-            if !upload.selection.selects(phase, &name) {
-                continue;
-            }
-            let Some(file) = regular_file(folder, id, name) else {
-                continue;
-            };
-            if candidates.len() == FILES_MAX {
-                tracing::warn!(container = %id, FILES_MAX, "further logs of the container are left out");
-                break;
-            }
-            if !upload.uploaded.contains(&file) {
-                candidates.push(Candidate { folder, file });
-            }
-        }
-        candidates[begin..].sort_by(|one, other| one.file.name.cmp(&other.file.name));
-    }
-    candidates
-}
-
-fn regular_file(folder: &DirHandle, container: ContainerId, name: String) -> Option<UploadedFile> {
-    let status = folder.status(&name).ok()?;
-    match status.kind {
-        FileKind::File => Some(UploadedFile {
-            container,
-            name,
-            modified_s: status.modified_s,
-            length: status.length,
-        }),
-        FileKind::Link => {
-            tracing::warn!(%container, name, "a link among the logs is left out");
-            None
-        }
-        FileKind::Directory | FileKind::Special => None,
-    }
-}
-
-/// Deletes files that were uploaded while their application runs.
-fn delete_rolled(folders: &[DirHandle], names: Vec<String>) {
-    for name in names {
+/// Deletes files that were uploaded while their application runs. Each name has a `/` after it.
+fn delete_rolled(folders: &[DirHandle], names: &str) {
+    for name in names.split_terminator('/') {
         for folder in folders {
             // One that is gone is what was wanted; another that stays is in the last upload's way
             // no more than any file.
-            let _gone = folder.unlink(&name);
+            let _gone = folder.unlink(name);
         }
     }
 }

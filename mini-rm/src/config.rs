@@ -33,6 +33,18 @@ pub struct OpportunisticConfig {
     pub load: NodeLoadConfig,
 }
 
+impl OpportunisticConfig {
+    /// Reads this part alone from properties, for a program that is no ResourceManager.
+    ///
+    /// # Errors
+    /// [`ConfigProblems`] with every value of this part that cannot be used.
+    pub fn read(properties: &Properties) -> Result<Self, ConfigProblems> {
+        let mut reader = PropertyReader::new(properties, &TABLE);
+        let config = read_opportunistic(&mut reader);
+        reader.check(config)
+    }
+}
+
 /// The whole configuration, valid as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -60,8 +72,8 @@ pub struct Config {
     pub allocation_max: Resource,
     /// Maximum of finished applications that are kept for clients.
     pub finished_max: usize,
-    /// Upper part of each container id, above its number. At least 1: an allocator on a node counts
-    /// down from it.
+    /// Upper part of each container id, above its number. Allocators on nodes count down from it,
+    /// so their ids are negative in epoch 0.
     pub epoch: i32,
     /// Rolling of the key that signs container tokens.
     pub container_keys: RollTimes,
@@ -138,7 +150,7 @@ fn read_all(reader: &mut PropertyReader<'_>) -> Config {
             "yarn.resourcemanager.max-completed-applications",
             0..=i64::from(u16::MAX),
         )),
-        epoch: bound(reader.integer("yarn.resourcemanager.epoch", 1..=(1 << 20) - 1)),
+        epoch: bound(reader.integer("yarn.resourcemanager.epoch", 0..=(1 << 20) - 1)),
         container_keys: roll_times(
             reader,
             "yarn.resourcemanager.container-tokens.master-key-rolling-interval-secs",
@@ -291,7 +303,7 @@ mod tests {
         assert_eq!(ports.map(|address| address.port), [8030, 8031, 8032, 8088]);
         assert_eq!(config.allocation_min, Resource::new(1024, 1));
         assert!(!config.opportunistic.is_enabled);
-        assert_eq!(config.epoch, 1);
+        assert_eq!(config.epoch, 0);
     }
 
     #[test]
@@ -343,7 +355,7 @@ mod tests {
     fn everything_that_is_wrong_is_told_with_its_name() {
         let problems = read(&[
             ("yarn.resourcemanager.address", "rm:many"),
-            ("yarn.resourcemanager.epoch", "0"),
+            ("yarn.resourcemanager.epoch", "-1"),
             (
                 "yarn.resourcemanager.nm-container-queuing.load-comparator",
                 "LUCK",

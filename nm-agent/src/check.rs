@@ -6,6 +6,7 @@
 
 mod run_as;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt as _;
@@ -18,7 +19,7 @@ use container_runtime::config::CgroupConfig;
 use container_runtime::isolation::Availability;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, Group, access};
 use thiserror::Error;
 use users::Obstacle;
 
@@ -101,6 +102,9 @@ pub trait Machine {
     /// Returns the open-file limit that an agent would raise its own to, if it can be read.
     fn open_files(&self) -> Option<u64>;
 
+    /// Whether the system knows a group of this name.
+    fn has_group(&self, name: &str) -> bool;
+
     /// Whether the host has an address.
     ///
     /// # Errors
@@ -150,6 +154,10 @@ impl Machine for ThisMachine {
     fn open_files(&self) -> Option<u64> {
         let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
         Some(hard)
+    }
+
+    fn has_group(&self, name: &str) -> bool {
+        matches!(Group::from_name(name), Ok(Some(_)))
     }
 
     fn resolvable(&self, address: &HostPort) -> Result<(), ProbeError> {
@@ -247,32 +255,48 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
         .notes
         .extend(descriptors.map(|parts| parts.to_string()));
     findings.notes.extend(services_with_tls(config));
-    if config.amrm_proxy.enabled {
-        let schedulers = config
-            .rm
-            .endpoints
-            .iter()
-            .map(|endpoint| &endpoint.scheduler);
-        let errors = schedulers.filter_map(|scheduler| machine.resolvable(scheduler).err());
-        let name = "yarn.resourcemanager.scheduler.address";
-        findings.add(name, config.rm.endpoints.len(), &errors.collect::<Vec<_>>());
+    if config.admin.socket.is_some()
+        && let Some(group) = &config.admin.group
+        && !machine.has_group(group)
+    {
+        let text = format!("yarn.nodemanager.agent.admin.group: the system has no group {group}");
+        // Without a socket that the configuration names, the agent goes on with none.
+        if config.admin.is_required {
+            findings.problems.push(text);
+        } else {
+            findings.warnings.push(text);
+        }
     }
-    let trackers = config
-        .rm
-        .endpoints
-        .iter()
-        .map(|endpoint| &endpoint.resource_tracker);
-    let errors = trackers
-        .clone()
-        .filter_map(|tracker| machine.resolvable(tracker).err());
-    let errors: Vec<_> = errors.collect();
-    let name = "yarn.resourcemanager.resource-tracker.address";
-    findings.add(name, config.rm.endpoints.len(), &errors);
-    for tracker in trackers.filter(|tracker| tracker.is_wildcard()) {
-        findings.warnings.push(format!(
-            "{name} = {tracker}: the ResourceManager is sought on this machine; \
-             set yarn.resourcemanager.hostname if it is elsewhere"
-        ));
+    resource_managers(config, machine, findings);
+}
+
+/// Adds ResourceManagers that have no address yet. An agent waits for one, as a Java NodeManager
+/// does, so none of them is a problem.
+fn resource_managers(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
+    const TRACKER: &str = "yarn.resourcemanager.resource-tracker.address";
+    const SCHEDULER: &str = "yarn.resourcemanager.scheduler.address";
+    let mut hosts = BTreeSet::new();
+    for endpoint in &config.rm.endpoints {
+        let mut called = vec![(TRACKER, &endpoint.resource_tracker)];
+        if config.amrm_proxy.enabled {
+            called.push((SCHEDULER, &endpoint.scheduler));
+        }
+        for (name, address) in called {
+            if !hosts.insert(&address.host) {
+                continue;
+            }
+            if let Err(error) = machine.resolvable(address) {
+                let text = format!("{name}: {error}: the agent would wait for it");
+                findings.warnings.push(text);
+            }
+        }
+        let tracker = &endpoint.resource_tracker;
+        if tracker.is_wildcard() {
+            findings.warnings.push(format!(
+                "{TRACKER} = {tracker}: the ResourceManager is sought on this machine; \
+                 set yarn.resourcemanager.hostname if it is elsewhere"
+            ));
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod operate;
 mod quickstart;
 mod run;
 mod shell;
+mod simulate;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,6 +72,9 @@ enum Command {
     /// Hold the control group of a service for the containers of `run`, which is another service.
     #[command(hide = true)]
     Hold,
+    /// Serve file systems to the agent that started this process.
+    #[command(name = file_worker::COMMAND, hide = true)]
+    ServeFiles(ServeFilesArguments),
     /// Print each effective configuration value and where it came from; report what is wrong.
     ///
     /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.*
@@ -159,6 +163,22 @@ enum Command {
     /// Look into the role histories of services: which nodes their containers ran on.
     #[command(subcommand)]
     History(history::Command),
+    /// Simulate a whole cluster: how long jobs take under one policy or another.
+    ///
+    /// A scenario names cluster, jobs and policies; it is a TOML file, or one that comes with the
+    /// program (--list prints them). Every policy runs the same jobs in virtual time, on the code
+    /// that ships, once for each seed. A table goes to standard output; with --out, a folder gets
+    /// the table, a page with charts, and every run and every job as CSV. The same scenario gives
+    /// the same bytes on every machine.
+    ///
+    /// With --conf, the settings of that configuration are simulated beside the scenario's: first
+    /// in the table, called "as configured". So `nm-agent simulate two-1000 --conf DIR` shows what
+    /// a cluster of 1,000 nodes does with that configuration, and what others would do.
+    ///
+    /// Ctrl-C ends it after the runs that are under way; what has ended is printed and written,
+    /// marked as partial. Exit status: 0 for a whole result, 1 for a failure, 2 for a scenario or
+    /// a configuration that cannot be used, 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP.
+    Simulate(simulate::Arguments),
     /// Show what opportunistic containers do: a ResourceManager, some nodes and two jobs, all on
     /// this machine.
     ///
@@ -195,6 +215,13 @@ struct KeepArguments {
     /// Descriptor of the line to the service manager, for the agent.
     #[arg(long, value_name = "NUMBER")]
     relay: Option<i32>,
+}
+
+#[derive(Debug, Args)]
+struct ServeFilesArguments {
+    /// User and work that the process is for, as lists of processes show them.
+    #[arg(value_name = "LABEL", allow_hyphen_values = true)]
+    label: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -235,6 +262,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments, &environment),
         Command::Keep(arguments) => keeping::keeper(arguments, &environment),
         Command::Hold => holding::hold(&environment),
+        Command::ServeFiles(arguments) => serve_files(arguments),
         Command::Check(conf) => check(conf, &environment),
         Command::Status(arguments) => operate::status(arguments, &environment),
         Command::Queue(arguments) => operate::queue(arguments, &environment),
@@ -246,7 +274,20 @@ pub fn main() -> ExitCode {
         Command::Shell(arguments) => shell::shell(arguments, &environment),
         Command::ShellMaster => shell::master(&environment),
         Command::History(command) => history::run(command, &environment),
+        Command::Simulate(arguments) => simulate::run(arguments, &environment),
         Command::Quickstart(arguments) => quickstart::run(arguments, environment, started),
+    }
+}
+
+/// Is a file worker; the agent tells what is written to standard error.
+fn serve_files(arguments: &ServeFilesArguments) -> ExitCode {
+    match file_worker::serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let label = arguments.label.as_deref().unwrap_or_default();
+            print_error(format_args!("serving {label}: {error}"));
+            ExitCode::FAILURE
+        }
     }
 }
 

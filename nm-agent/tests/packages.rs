@@ -5,8 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use node_manager::config::Loaded;
+use node_manager::config::{ContainerExecutor, Loaded};
+use test_support::skip;
 
 /// Files that only one of the packages installs: the unit comes from a folder that `cargo-deb`
 /// searches, and its changelog and copyright from keys of their own.
@@ -97,4 +99,81 @@ fn the_configuration_of_the_packages_is_valid_and_lets_containers_outlive_the_ag
     let config = loaded.config.unwrap();
     assert!(config.recovery.enabled);
     assert_eq!(config.recovery.dir, Path::new("/var/lib/nm-agent/recovery"));
+}
+
+/// Returns the configuration of the packages, after this file was put beside it.
+fn with_users_xml(users: Option<&str>) -> Loaded {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["core-site.xml", "yarn-site.xml"] {
+        fs::copy(
+            packaging().join("conf").join(file),
+            folder.path().join(file),
+        )
+        .unwrap();
+    }
+    if let Some(users) = users {
+        fs::write(folder.path().join("users.xml"), users).unwrap();
+    }
+    Loaded::read(&[folder.path().to_path_buf()], &BTreeMap::new())
+}
+
+#[test]
+fn one_file_beside_the_configuration_has_containers_run_as_another_user() {
+    let as_installed = with_users_xml(None);
+    assert!(as_installed.warnings.is_empty());
+    let executor = as_installed.config.unwrap().launch.executor;
+    assert_eq!(executor, ContainerExecutor::Own);
+    let shipped = fs::read_to_string(packaging().join("users/users.xml")).unwrap();
+    let switched = with_users_xml(Some(&shipped));
+    assert!(switched.warnings.is_empty());
+    let executor = switched.config.unwrap().launch.executor;
+    assert!(matches!(executor, ContainerExecutor::Users(_)));
+}
+
+#[test]
+fn the_service_gets_every_capability_that_the_agent_needs() {
+    let drop_in = fs::read_to_string(packaging().join("users/users.conf")).unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/users.md");
+    let page = fs::read_to_string(page).unwrap();
+    for directive in ["CapabilityBoundingSet=", "AmbientCapabilities="] {
+        let line = drop_in.lines().find(|line| line.starts_with(directive));
+        let line = line.unwrap();
+        for needed in [
+            "CAP_SETUID",
+            "CAP_SETGID",
+            "CAP_KILL",
+            "CAP_CHOWN",
+            "CAP_FOWNER",
+        ] {
+            assert!(line.contains(needed), "{line}");
+        }
+        assert!(
+            page.contains(line),
+            "docs/users.md has another line than {line}"
+        );
+    }
+}
+
+#[test]
+fn needrestart_leaves_the_service_of_the_containers_alone() {
+    const PROGRAM: &str = r"
+        our %nrconf = (override_rc => { qr(^dbus) => 0 });
+        my $text = do { local (@ARGV, $/) = ('FILE'); <> };
+        eval $text;
+        die $@ if $@;
+        for my $unit ('nm-agent-containers.service', 'nm-agent.service') {
+            for my $pattern (keys %{$nrconf{override_rc}}) {
+                print qq($unit $nrconf{override_rc}->{$pattern}\n) if $unit =~ /$pattern/;
+            }
+        }";
+    let file = packaging().join("needrestart.conf");
+    let program = PROGRAM.replace("FILE", &file.display().to_string());
+    let Ok(output) = Command::new("perl").arg("-e").arg(program).output() else {
+        let test = "needrestart_leaves_the_service_of_the_containers_alone";
+        skip::skip(test, &"no perl");
+        return;
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    assert_eq!(output.stdout, b"nm-agent-containers.service 0\n");
 }

@@ -74,7 +74,7 @@ mod tests {
 
     fn logs(name: &str, files: usize) -> AggregatedLogs {
         let file = AggregatedFile {
-            container: container(1),
+            container: container(1).name(),
             name: "stdout".to_owned(),
             length: 3,
         };

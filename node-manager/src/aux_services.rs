@@ -21,10 +21,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::time::Instant;
 
 use localize::{NodeDirs, UserName};
 use node_web::metrics::{Metrics, Port, ShuffleReading};
 use records::ApplicationId;
+use refusals::Pace;
 use service::Manager;
 use shuffle::{Counts, RunningShuffle, ShuffleConfig, ShuffleServer, StartShuffleError};
 use thiserror::Error;
@@ -32,6 +34,9 @@ use thiserror::Error;
 use self::mapreduce_shuffle::MapReduceShuffle;
 use crate::config::{AuxServiceConfig, AuxServiceKind};
 use crate::launch_context::ServiceData;
+
+/// Lines about refused data: every container of a job brings the same.
+static REFUSED_DATA: Pace = Pace::new(1);
 
 /// Metadata of the services by name. A name that is not in it does not exist for AMs.
 pub type ServiceMetadata = Arc<BTreeMap<String, Vec<u8>>>;
@@ -191,9 +196,11 @@ impl AuxServices {
             let Some(service) = self.by_name.get(name) else {
                 continue;
             };
-            if let Err(error) = service.initialize_application(application, user, data) {
+            if let Err(error) = service.initialize_application(application, user, data)
+                && let Some(earlier) = REFUSED_DATA.due(Instant::now())
+            {
                 let error = crate::error_chain(&error);
-                tracing::warn!(%application, service = name, error, "service data is refused");
+                tracing::warn!(%application, service = name, error, earlier, "service data is refused");
             }
         }
     }

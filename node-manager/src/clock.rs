@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::time::{ClockId, clock_gettime};
 use records::{EpochMillis, MonoMillis, Now};
 use tokio::time::Instant as TokioInstant;
 
@@ -20,12 +21,11 @@ pub fn wall_now() -> EpochMillis {
     since.map_or(EpochMillis(0), EpochMillis::from)
 }
 
-/// Wall and monotonic clock, the latter counted from the start of the agent. Copies agree with each
-/// other.
+/// Wall and monotonic clock. Copies agree with each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,
-    /// What the monotonic part reads then, in milliseconds.
+    /// Reading of the monotonic part at that time, in milliseconds.
     first_ms: u64,
 }
 
@@ -33,16 +33,22 @@ impl Clock {
     /// Returns a clock whose monotonic part starts at 0 now.
     #[must_use]
     pub fn start() -> Self {
-        Self::start_at(0)
-    }
-
-    /// Returns a clock whose monotonic part starts at `first_ms` now, so that it has times for what
-    /// happened before.
-    #[must_use]
-    pub fn start_at(first_ms: u64) -> Self {
         Self {
             started: Instant::now(),
-            first_ms,
+            first_ms: 0,
+        }
+    }
+
+    /// Returns a clock whose monotonic part is the kernel's, which goes on over a restart of the
+    /// agent, and read `first_ms` when the machine started, so that it has times for what happened
+    /// before.
+    #[must_use]
+    pub fn of_machine(first_ms: u64) -> Self {
+        // What `Instant` reads, too.
+        let reads = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+        Self {
+            started: Instant::now(),
+            first_ms: (MonoMillis::from(reads) + first_ms).0,
         }
     }
 
@@ -85,6 +91,17 @@ mod tests {
         let clock = Clock::start();
         let instant = clock.instant_of(two_years.into());
         assert_eq!(instant.into_std() - clock.started, two_years);
+    }
+
+    #[test]
+    fn the_clocks_of_two_agents_on_one_machine_agree() {
+        let (one, other) = (Clock::of_machine(5), Clock::of_machine(5));
+        let before = one.now().mono;
+        let between = other.now().mono;
+        let after = one.now().mono;
+        // Each is read in whole milliseconds, from two readings of the kernel's clock.
+        assert!(before <= between + 2 && between <= after + 2);
+        assert!(before > MonoMillis(5));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod read_log;
 mod read_logs;
 mod read_node;
 mod read_proxy;
+mod read_runtimes;
 mod read_security;
 mod read_services;
 mod read_tls;
@@ -36,7 +37,7 @@ pub use sections::{
     AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,
     ContainerExecutor, HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig,
     NodeLabelsConfig, ProviderConfig, ProviderSource, RecoveryConfig, ResourceManagerConfig,
-    SchedulerConfig, UsersConfig, WebConfig,
+    SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
 };
 pub use values::MinimumVersion;
 

@@ -35,6 +35,7 @@ mod drain;
 mod effect;
 mod health;
 mod journal;
+mod launch_health;
 mod logs;
 mod operator;
 mod reinit;
@@ -68,7 +69,7 @@ use std::time::Duration;
 
 use localize::{ContainerDirs, LocalizedResource, SetNumber};
 use node_web::snapshot::About;
-use records::{ApplicationId, ContainerId, MonoMillis, Now};
+use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
 use tokio::sync::oneshot;
 use wire::proto::hadoop_yarn::{
@@ -110,6 +111,9 @@ pub struct CoreConfig {
     pub service_metadata: ServiceMetadata,
     /// Whether records are kept for the next agent.
     pub remembers: bool,
+    /// Number of the machine's boot, in which the monotonic clock of earlier agents is this one's
+    /// (see [`crate::recovery::boot_number`]); 0: unknown.
+    pub boot: u64,
 }
 
 /// Record of a container, beside the scheduler's state of it.
@@ -180,8 +184,11 @@ pub struct Core {
     health: health::Health,
     /// Drain that an operator has ordered.
     drain: Option<drain::Drain>,
-    /// Applications whose log aggregation has begun.
-    logs_begun: BTreeSet<ApplicationId>,
+    /// Applications whose log aggregation has begun, with the policies that choose containers.
+    logs_begun: BTreeMap<ApplicationId, log_aggregation::policy::Policy>,
+    /// Containers of an earlier agent of which no logs are uploaded, until the aggregation of their
+    /// application begins.
+    settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     /// Reports on uploaded logs.
     log_reports: LogReports,
     /// Records of the applications, if records are kept.
@@ -226,7 +233,8 @@ impl Core {
             stories: stories::Stories::default(),
             health: health::Health::default(),
             drain: None,
-            logs_begun: BTreeSet::new(),
+            logs_begun: BTreeMap::new(),
+            settled_logs: BTreeMap::new(),
             log_reports: LogReports::default(),
             application_records: BTreeMap::new(),
             arrivals: 0,
@@ -240,7 +248,8 @@ impl Core {
     pub fn next_deadline(&self) -> Option<MonoMillis> {
         let logs = self.applications.next_log_deletion();
         let drain = self.drain.as_ref().and_then(drain::Drain::deadline);
-        [self.scheduler.next_deadline(), logs, drain]
+        let launches = self.health.next_deadline();
+        [self.scheduler.next_deadline(), logs, drain, launches]
             .into_iter()
             .flatten()
             .min()
@@ -250,6 +259,7 @@ impl Core {
     pub fn tick(&mut self, now: Now) {
         self.must_feed(Event::Tick, now);
         self.end_drain_in_time(now);
+        self.probe_launches(now);
         while let Some(id) = self.applications.take_log_deletion(now.mono) {
             self.forget_logs(&id);
             self.effects.push(Effect::DeleteLogs(id));

@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use amrm_proxy::AmrmProxy;
 use amrm_proxy::attempts::Activity;
 use node_web::overview::{MASTERS_LISTED_MAX, Overview};
-use node_web::snapshot::NodeSnapshot;
+use node_web::snapshot::{NodeNumbers, NodeSnapshot};
 use node_web::source::{Changes, NodeSource, RoleHistories};
 use records::Now;
 use state_store::{Commits, NotStored, Urgency};
@@ -194,6 +194,10 @@ impl NodeSource for Handle {
         snapshot.ok().map(Arc::new)
     }
 
+    async fn numbers(&self) -> Option<NodeNumbers> {
+        self.run(|core, _| core.numbers()).await.ok()
+    }
+
     async fn overview(&self) -> Option<Overview> {
         let mut view = self.run(|core, now| core.overview(now)).await.ok()?;
         let proxy = self.proxy.as_ref();
@@ -256,7 +260,8 @@ pub fn channel() -> (Handle, Inbox) {
     (handle, Inbox { jobs, changes })
 }
 
-/// Runs until every [`Handle`] is gone.
+/// Runs until every [`Handle`] is gone. What workers have reported by then is still handled, and
+/// what is due is done: the second half of their work is the core's order.
 pub async fn run(
     core: Core,
     perform: Perform,
@@ -269,7 +274,7 @@ pub async fn run(
         perform,
         clock,
     };
-    // Of a core that goes on where another has ended.
+    // Performs what a core that goes on where another has ended wants done at once.
     owner.settle(clock.now());
     loop {
         let deadline = owner.core.next_deadline();
@@ -282,7 +287,7 @@ pub async fn run(
         tokio::select! {
             job = inbox.jobs.recv() => match job {
                 Some(job) => job(&mut owner, clock.now()),
-                None => return,
+                None => break,
             },
             event = workers.next() => owner.handle(event),
             () = wake => owner.tick(),
@@ -291,4 +296,8 @@ pub async fn run(
         let replace = |last: &mut u64| std::mem::replace(last, revision) != revision;
         inbox.changes.send_if_modified(replace);
     }
+    while let Some(event) = workers.take() {
+        owner.handle(event);
+    }
+    owner.tick();
 }

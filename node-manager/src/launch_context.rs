@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::time::Instant;
 
 use log_aggregation::aggregated_log::{AccessType, Acls};
 use wire::credentials::Credentials;
@@ -17,6 +18,7 @@ use wire::proto::hadoop_yarn::{
 
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 use records::ContainerExitStatus;
+use refusals::Pace;
 use sched::{ContainerRetryContext, RetryOn};
 
 /// Exit statuses that a container can have. Other codes of a retry policy match no end.
@@ -24,6 +26,9 @@ const EXIT_STATUSES: RangeInclusive<i32> = ContainerExitStatus::INVALID.0..=255;
 
 /// Bytes of an access control list, which is kept while its application runs: a thousand users.
 const ACL_BYTES_MAX: usize = 16 * 1024;
+
+/// Lines about lists that are too long: one call may bring ten thousand contexts.
+static LONG_LISTS: Pace = Pace::new(1);
 
 /// Commands of a container, with the environment, files and credentials that they need.
 #[derive(Clone, Default)]
@@ -134,11 +139,12 @@ fn read_acls(entries: Vec<ApplicationAclMapProto>) -> Acls {
     }
     acls.retain(|access, list| {
         let fits = list.len() <= ACL_BYTES_MAX;
-        if !fits {
+        if !fits && let Some(earlier) = LONG_LISTS.due(Instant::now()) {
             let (access, bytes) = (access.as_str(), list.len());
             tracing::warn!(
                 access,
                 bytes,
+                earlier,
                 "an access control list is too long and left out"
             );
         }

@@ -1,11 +1,11 @@
 //! This node's name and hardware, read from the machine once, at the start.
 
-use std::net::{IpAddr, SocketAddr};
+mod host;
+
+use std::net::SocketAddr;
 
 use hadoop_conf::HostPort;
 use thiserror::Error;
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use wire::dial::{DialError, Dialer, RESOLVE_TIMEOUT};
 
 use crate::config::{AddressConfig, Hardware};
@@ -16,16 +16,22 @@ pub enum IdentityError {
     /// The kernel does not report the machine's name, or the name is not UTF-8.
     #[error("asking for the machine's host name")]
     HostName(#[source] std::io::Error),
-    /// The name service does not say the machine's canonical name in time. Not a reason to go by
-    /// another name: the ResourceManager would take the node for a new one.
+    /// The name service does not answer in time. Not a reason to go by another name: the
+    /// ResourceManager would take the node for a new one.
     #[error(
-        "the name service has not told the canonical name of {name} within {} s; name this node in \
-         yarn.nodemanager.hostname to do without",
+        "the name service has not answered about {subject} within {} s, from which this node's \
+         name follows; a line for it in /etc/hosts does without",
         RESOLVE_TIMEOUT.as_secs()
     )]
     Slow {
-        /// Name that the kernel has for the machine.
-        name: String,
+        /// Name or address that was asked about.
+        subject: String,
+    },
+    /// The configured name of this node has no address.
+    #[error("{host}, the name of this node in yarn.nodemanager.address, has no address")]
+    NoAddress {
+        /// Name as configured.
+        host: String,
     },
     /// An address to listen on does not resolve.
     #[error("resolving {address}, which this node is to listen on")]
@@ -52,38 +58,13 @@ pub(crate) fn primary_group(user: &str) -> Option<String> {
     Some(group.name)
 }
 
-/// Returns the host name for the node's id: the configured one, or for a wildcard the machine's
-/// canonical name (Hadoop: `NetUtils.getConnectAddress` and `InetAddress.getCanonicalHostName`).
-/// Asking for that one may take [`RESOLVE_TIMEOUT`].
+/// Returns the host name for the node's id, for the address that is configured
+/// (`yarn.nodemanager.address`).
 ///
 /// # Errors
-/// [`IdentityError::HostName`], [`IdentityError::Slow`].
+/// [`IdentityError::HostName`], [`IdentityError::NoAddress`], [`IdentityError::Slow`].
 pub async fn node_host(configured: &HostPort) -> Result<String, IdentityError> {
-    if !configured.is_wildcard() {
-        return Ok(configured.host.clone());
-    }
-    canonical_or(machine_name()?, canonical_name).await
-}
-
-/// Returns what `look_up` says of a name, or the name itself if that is nothing.
-async fn canonical_or(
-    name: String,
-    look_up: impl FnOnce(&str) -> Option<String> + Send + 'static,
-) -> Result<String, IdentityError> {
-    let asked = name.clone();
-    let looking = spawn_blocking(move || look_up(&asked));
-    match timeout(RESOLVE_TIMEOUT, looking).await {
-        Ok(found) => Ok(found.ok().flatten().unwrap_or(name)),
-        Err(_late) => Err(IdentityError::Slow { name }),
-    }
-}
-
-/// Returns the name by which other nodes know the machine: the reverse of the address that its
-/// short name resolves to. Without a reverse the short name is used, as in Java.
-fn canonical_name(name: &str) -> Option<String> {
-    let mut addresses = dns_lookup::lookup_host(name).ok()?;
-    let address: IpAddr = addresses.find(|address| !address.is_loopback())?;
-    dns_lookup::lookup_addr(&address).ok()
+    host::canonical_host(host::SystemNames, configured, machine_name()?).await
 }
 
 /// Returns the names under which web clients may know the node, besides the machine's own: those
@@ -157,43 +138,5 @@ pub fn hardware() -> Hardware {
         memory_mb,
         cores,
         logical_processors: logical,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_machine_goes_by_its_canonical_name_or_else_by_its_own() {
-        for (told, expected) in [(Some("n1.example"), "n1.example"), (None, "n1")] {
-            let look_up = move |_: &str| told.map(str::to_owned);
-            let host = canonical_or("n1".to_owned(), look_up).await;
-            assert_eq!(host.unwrap(), expected);
-        }
-        let configured = HostPort::new("n2", 8041);
-        assert_eq!(node_host(&configured).await.unwrap(), "n2");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_name_service_that_does_not_answer_ends_the_start_with_advice() {
-        let (release, held) = mpsc::channel::<()>();
-        let look_up = move |_: &str| {
-            let _released = held.recv();
-            None
-        };
-        let asking = tokio::spawn(canonical_or("n1".to_owned(), look_up));
-        tokio::task::yield_now().await;
-        // Paused time does not pass by itself while a thread works.
-        tokio::time::advance(RESOLVE_TIMEOUT + Duration::from_millis(1)).await;
-        let error = asking.await.unwrap().unwrap_err().to_string();
-        assert!(
-            error.contains("n1") && error.contains("hostname"),
-            "{error}"
-        );
-        drop(release);
     }
 }

@@ -35,7 +35,7 @@ use self::report::{Report, Verdict};
 /// reported with a heartbeat.
 const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the node says of itself, for registrations and heartbeats. Says nothing by default.
+/// Labels and attributes that the node reports with registrations and heartbeats. None by default.
 #[derive(Debug, Default)]
 pub struct NodeReports {
     labels: Option<Report<NodeLabels>>,

@@ -3,7 +3,7 @@
 use node_admin::AdminNode;
 use node_admin::access::Caller;
 use node_admin::message::{Answer, Refusal, RefusalKind, Request};
-use records::{ContainerId, Now};
+use records::{ContainerName, Now};
 use sched::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
 
 use crate::core::{Core, DRAIN_REASON_CHARS_MAX, DrainOrder};
@@ -39,7 +39,7 @@ impl AdminNode for Operators {
                     .await
             }
             Request::Explain { container } => {
-                let id: ContainerId = container.parse().map_err(|_| Refusal {
+                let id: ContainerName = container.parse().map_err(|_| Refusal {
                     kind: RefusalKind::BadRequest,
                     message: format!("{container:?} is not the id of a container"),
                 })?;

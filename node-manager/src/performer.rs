@@ -7,18 +7,16 @@ use std::time::{Duration, Instant};
 
 use amrm_proxy::AmrmProxy;
 use container_runtime::isolation::{Isolation, IsolationEvent};
-use container_runtime::launch::{
-    Adoption, LaunchPlan, Launcher, Link, LocalizationCounters, NoPlan, add_links,
-};
+use container_runtime::launch::{Adoption, Launcher, Link, add_links};
 use container_runtime::monitor::{ContainerLimit, ContainerLimits};
 use localize::{
-    ContainerDirs, DeletionService, DirsError, LocalizationState, LocalizeRequest,
-    LocalizedResource, Localizer, NodeDirs, ResourceStatus, UserName,
+    ContainerDirs, DeletionService, LocalizationState, LocalizeRequest, Localizer, NodeDirs,
+    ResourceStatus, UserName,
 };
 use log_aggregation::LogAggregation;
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
-use records::{ApplicationId, ContainerExitStatus, ContainerId};
+use records::{ApplicationId, ContainerId};
 use sched::ContainerSpec;
 use state_store::Urgency;
 use tokio::sync::{Notify, Semaphore};
@@ -27,58 +25,18 @@ use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 
 use crate::audit;
 use crate::aux_services::AuxServices;
-use crate::context_budget::HeldContext;
 use crate::core::{
     AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizationQuery, LocalizeFor, LogOrder, Record,
     StoreOrder,
 };
+use crate::launch_plan::{PlanMaker, link_to};
 use crate::recovery::StateWriter;
+use crate::runtimes::RuntimeChecks;
 use crate::worker_event::{LocalizationSender, WorkerEvent};
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
 /// launch context may name, at 400 bytes each.
 const LOCALIZATION_ANSWER_BYTES_MAX: usize = 16 << 20;
-
-/// Returns the counters of resources whose localization took `took`.
-fn counters_of(resources: &[LocalizedResource], took: Duration) -> LocalizationCounters {
-    let mut counters = LocalizationCounters {
-        total_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        ..LocalizationCounters::default()
-    };
-    for resource in resources {
-        let (files, bytes) = if resource.was_cached {
-            (&mut counters.files_cached, &mut counters.bytes_cached)
-        } else {
-            (&mut counters.files_missed, &mut counters.bytes_missed)
-        };
-        *files += 1;
-        *bytes = bytes.saturating_add(resource.bytes);
-    }
-    counters
-}
-
-/// Returns the end of a container that has no folders (Hadoop: `ContainerLaunch.call`).
-fn no_plan(error: DirsError) -> NoPlan {
-    let status = match error {
-        DirsError::DisksFailed { .. } => ContainerExitStatus::DISKS_FAILED,
-        DirsError::Io { .. }
-        | DirsError::NoneUsable { .. }
-        | DirsError::NoThread(_)
-        | DirsError::User(_)
-        | DirsError::NoRoom { .. } => ContainerExitStatus::LAUNCH_FAILED,
-    };
-    NoPlan {
-        status,
-        diagnostics: crate::error_chain(&error),
-    }
-}
-
-fn link_to(resource: LocalizedResource) -> Link {
-    Link {
-        link: resource.link,
-        target: resource.path,
-    }
-}
 
 /// Workers and services that carry out effects.
 pub struct Performer {
@@ -94,6 +52,8 @@ pub struct Performer {
     pub deletion: DeletionService,
     /// Threads that upload logs; `None`: logs stay on the node.
     pub logs: Option<LogAggregation>,
+    /// Judge of the runtimes that containers ask for.
+    pub runtimes: RuntimeChecks,
     /// Limits of containers, which the monitor compares with their use.
     pub limits: Arc<ContainerLimits>,
     /// Auxiliary services.
@@ -162,8 +122,12 @@ impl Performer {
                 return result.map(|diagnostics| WorkerEvent::Signalled { id, diagnostics });
             }
             Effect::ReleaseResources(id) => self.localizer.release(id),
+            Effect::ForgetResources(id) => self.localizer.forget(id),
             Effect::CleanUp { id, user } => self.clean_up(id, &user),
-            Effect::FinishApplication { id, user } => self.finish_application(id, &user),
+            Effect::FinishApplication { id, user } => {
+                self.runtimes.forget(id);
+                self.finish_application(id, &user);
+            }
             Effect::EndPipelines(id) => {
                 if let Some(proxy) = &self.proxy {
                     proxy.application_ended(id);
@@ -221,9 +185,12 @@ impl Performer {
         });
     }
 
-    fn launch(&self, order: LaunchOrder) -> Option<WorkerEvent> {
+    fn launch(&mut self, order: LaunchOrder) -> Option<WorkerEvent> {
         let id = order.spec.id;
-        let refused = self.queue_launch(order).err();
+        let environment = &order.context.context.environment;
+        let checked = self.runtimes.check(id.application_id(), environment);
+        let queued = checked.map_err(|refused| refused.to_string());
+        let refused = queued.and_then(|()| self.queue_launch(order)).err();
         refused.map(|diagnostics| WorkerEvent::LaunchRefused { id, diagnostics })
     }
 
@@ -232,56 +199,25 @@ impl Performer {
     /// # Errors
     /// A text for the AM when the launch was not queued. Then no event follows.
     fn queue_launch(&self, order: LaunchOrder) -> Result<(), String> {
-        let LaunchOrder {
-            spec,
-            user,
-            context,
-            localized,
-            localized_in,
-            dirs: known_dirs,
-        } = order;
+        let spec = order.spec;
         let id = spec.id;
-        let user_name: UserName = user
+        let user_name: UserName = order
+            .user
             .parse()
             .map_err(|error| format!("container {id}: {error}"))?;
-        let dirs = self.dirs.clone();
-        let user = user.to_string();
-        let services = Arc::clone(self.services.metadata());
-        let make_plan = move || {
-            dirs.require_enough().map_err(no_plan)?;
-            let run_as = dirs.account_of(&user_name).map_err(no_plan)?;
-            let places = match known_dirs.get() {
-                Some(places) => places.clone(),
-                None => {
-                    let made = dirs.create_container_dirs(&id, &user_name);
-                    let made = made.map_err(no_plan)?;
-                    known_dirs.get_or_init(|| made).clone()
-                }
-            };
-            // The share is returned once a launch thread has the context, if this is the last
-            // launch: few threads have one at a time.
-            let context = match Arc::try_unwrap(context) {
-                Ok(HeldContext { context, share: _ }) => context,
-                Err(held) => held.context.clone(),
-            };
-            let localization_counters = counters_of(&localized, localized_in);
-            Ok(LaunchPlan {
-                commands: context.commands,
-                environment: context.environment,
-                credentials: context.credentials,
-                links: localized.into_iter().map(link_to).collect(),
-                service_metadata: services.as_ref().clone(),
-                localization_counters,
-                spec: Some(spec),
-                run_as,
-                ..LaunchPlan::new(id, user, places)
-            })
+        let maker = PlanMaker {
+            order,
+            user_name,
+            dirs: self.dirs.clone(),
+            services: Arc::clone(self.services.metadata()),
+            localizer: self.localizer.clone(),
+            results: self.localizations.clone(),
         };
         self.limits.set(id, ContainerLimit::of(&spec));
         self.with_isolation(|isolation| isolation.announce(spec));
-        let launched = self
-            .launcher
-            .launch_with(id, spec.execution_type, Box::new(make_plan));
+        let launched =
+            self.launcher
+                .launch_with(id, spec.execution_type, Box::new(move || maker.make()));
         launched.map_err(|refused| {
             // The scheduler launches a container again only after its process has ended, so the
             // launcher does not know it now and has made nothing for it.
@@ -293,6 +229,7 @@ impl Performer {
     fn adopt(&self, order: AdoptOrder) {
         let AdoptOrder {
             spec,
+            user,
             process,
             log_dir,
             is_frozen,
@@ -301,6 +238,7 @@ impl Performer {
         let isolation = self.isolation.as_ref();
         self.launcher.adopt(Adoption {
             id: spec.id,
+            user,
             process,
             log_dir,
             is_confined: isolation.is_some_and(|isolation| isolation.adopt(spec, is_frozen)),
@@ -470,19 +408,6 @@ pub(crate) fn record_metrics(metrics: &Metrics, record: &Record) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_counters_distinguish_fetched_resources_from_cached_ones() {
-        let resource = |bytes, was_cached| LocalizedResource {
-            link: String::new(),
-            path: "/r".into(),
-            bytes,
-            was_cached,
-        };
-        let resources = [resource(5, false), resource(7, true), resource(1, true)];
-        let counters = counters_of(&resources, Duration::from_millis(40));
-        assert_eq!(counters.to_string(), "5,8,1,2,40");
-    }
 
     #[test]
     fn an_answer_keeps_within_its_budget_and_makes_nothing_beyond_it() {

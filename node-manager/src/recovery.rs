@@ -15,6 +15,7 @@
 mod decide;
 mod kept_files;
 mod record;
+mod record_clock;
 mod stored;
 
 pub use decide::{Decided, Recovered, Stranger, decide};
@@ -24,6 +25,8 @@ pub use record::{
     Ending, KeyRecord, KeysRecord, LocalizingRecord, RecordError, RestartingRecord,
     ServiceDataRecord, SetupRecord, Stage, StartRecord, StateRecord,
 };
+pub use record_clock::{RecordClock, boot_number};
+pub(crate) use record_clock::{deadline, past};
 pub use stored::{
     FoundState, KeyWriter, RecordSink, RecordWrite, SPACES, StateWriter, StoredContainer, writes_of,
 };

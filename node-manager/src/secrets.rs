@@ -11,8 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use amrm_proxy::NodeKeys;
-use amrm_proxy::distributed_scheduler::NodeTokenKeys;
+use amrm_proxy::{NodeKeys, NodeTokenKeys};
 use prost::Message;
 use records::{ApplicationAttemptId, ApplicationId, NodeId};
 use wire::exception::{HadoopException, RemoteException};
@@ -42,7 +41,7 @@ struct Keys {
     container_token: RollingKey,
     nm_token: RollingKey,
     by_attempt: BTreeMap<ApplicationAttemptId, MasterKey>,
-    /// Of the last registration: container tokens of this node's own making name it.
+    /// Identifier of the last registration, which container tokens of this node's own making name.
     rm_identifier: Option<i64>,
 }
 

@@ -144,7 +144,7 @@ mod tests {
             user: "joe".to_owned(),
             application: ApplicationId::new(1_700_000_000_000, 7),
             remote: "node_1".to_owned(),
-            container: container(2),
+            container: container(2).name(),
             name: "stdout".to_owned(),
         };
         let refusal = logs.open(&log, &unwanted).err().unwrap();

@@ -98,9 +98,13 @@ pub enum AgentError {
     /// A local or log directory cannot be used.
     #[error("preparing the local and log directories")]
     Dirs(#[source] localize::DirsError),
-    /// Containers are to run as other users, and this process may not do that.
-    #[error("running containers as other users (yarn.nodemanager.container-executor.class): {0}")]
-    CannotRunAsUsers(String),
+    /// Containers are to run as other users, which this process may not do, or with a group that
+    /// the system does not have.
+    #[error("running containers as other users (yarn.nodemanager.container-executor.class): {}", .0.join("; "))]
+    CannotRunAsUsers(Vec<String>),
+    /// The system does not say which group the folders of users are to have.
+    #[error("looking up the group of the folders of users")]
+    Group(#[source] users::GroupError),
     /// The node's state store cannot be opened.
     #[error(transparent)]
     StateStore(StoreError),
@@ -128,6 +132,19 @@ pub enum AgentError {
     /// A task ended that should not have.
     #[error("{0} ended unexpectedly")]
     TaskEnded(&'static str),
+}
+
+impl AgentError {
+    /// Returns whether the configuration is at fault, so that another start with it would fail in
+    /// the same way.
+    #[must_use]
+    pub fn is_of_configuration(&self) -> bool {
+        use node_admin::BindError::{NoSuchGroup, TooLong};
+        matches!(
+            self,
+            Self::CannotRunAsUsers(_) | Self::Admin(NoSuchGroup(_) | TooLong { .. })
+        )
+    }
 }
 
 impl From<UpdaterError> for AgentError {

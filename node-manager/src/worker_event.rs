@@ -17,8 +17,11 @@
 //!
 //! Localization results differ from the others because the localizer reports some of them on the
 //! core's own task, where waiting would be for ever. There is one for each localization that the
-//! core orders, so their number is bounded by that of the containers.
+//! core orders, and at most one more for each launch, so their number is bounded by that of the
+//! containers.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use container_runtime::isolation::IsolationEvent;
@@ -59,6 +62,13 @@ pub enum WorkerEvent {
         took: Duration,
         /// Reason, for the AM and people.
         diagnostics: String,
+    },
+    /// Resources of a container were gone from their paths, and were localized again elsewhere.
+    Moved {
+        /// Id of the container.
+        id: ContainerId,
+        /// Earlier and present paths.
+        paths: BTreeMap<PathBuf, PathBuf>,
     },
     /// A launch was not queued; no other event follows.
     LaunchRefused {
@@ -156,6 +166,19 @@ impl WorkerEvents {
             else => std::future::pending().await,
         }
     }
+
+    /// Returns the next event that has been sent already, if there is one; events of one kind keep
+    /// their order.
+    pub fn take(&mut self) -> Option<WorkerEvent> {
+        let launch = self.launches.try_recv().map(WorkerEvent::Launch);
+        launch
+            .or_else(|_| self.isolation.try_recv().map(WorkerEvent::Isolation))
+            .or_else(|_| self.exceeded.try_recv().map(WorkerEvent::MemoryExceeded))
+            .or_else(|_| self.logs.try_recv().map(WorkerEvent::LogsUploaded))
+            .or_else(|_| self.health.try_recv().map(WorkerEvent::Health))
+            .or_else(|_| self.localizations.try_recv())
+            .ok()
+    }
 }
 
 /// Sender of localization results.
@@ -186,6 +209,12 @@ impl LocalizationSender {
                 diagnostics: error.diagnostics(),
             },
         }));
+    }
+
+    /// Sends the earlier and the present paths of resources of a container. Does not wait; without
+    /// effect once the core has ended.
+    pub fn moved(&self, id: ContainerId, paths: BTreeMap<PathBuf, PathBuf>) {
+        drop(self.0.send(WorkerEvent::Moved { id, paths }));
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Script {
     pub timeout: Duration,
 }
 
-/// What a script printed until it ended by itself.
+/// Output of a script that ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output<S> {
     /// Exit status, or the signal that ended the script.

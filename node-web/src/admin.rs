@@ -40,7 +40,7 @@ use bytes::Bytes;
 use http_server::{HostNames, HostRefusal, Limits};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
-use records::{ContainerId, EpochMillis};
+use records::{ContainerName, EpochMillis};
 use refusals::Refusals;
 use time::UtcOffset;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -54,7 +54,7 @@ pub use stuck::StuckParts;
 use crate::access::{AccessRules, Groups};
 use crate::metrics::{Metrics, Port};
 use crate::overview::Overview;
-use crate::snapshot::{DrainNotice, NodeSnapshot};
+use crate::snapshot::{DrainNotice, NodeNumbers, NodeSnapshot};
 use crate::source::{NodeSource, RoleHistories};
 use accept::wants_xml;
 use answer::{Answer, METRICS, answer, text};
@@ -98,7 +98,7 @@ pub struct AdminOptions {
     /// Host names that a request may name besides the node's own
     /// (`yarn.nodemanager.agent.web.hosts`); `*` allows all.
     pub hosts: Vec<String>,
-    /// Who may see what.
+    /// Access rules: who may see what.
     pub access: Arc<AccessRules>,
     /// Properties in force, for `/conf`.
     pub properties: Arc<[ShownProperty]>,
@@ -157,7 +157,7 @@ struct Visit {
 
 impl Visit {
     /// The logs of a container, for this visit's viewer.
-    fn logs_of(&self, id: ContainerId) -> Result<Logs<'_>, NoLogs> {
+    fn logs_of(&self, id: ContainerName) -> Result<Logs<'_>, NoLogs> {
         Logs::of(&self.node, &self.viewer, id)
     }
 }
@@ -352,7 +352,13 @@ impl<S: NodeSource> Site<S> {
         let Some(node) = self.snapshot(Freshness::Recent).await else {
             return stopping();
         };
-        let mut beans = vec![HadoopMetrics::of(&node, &self.metrics).bean()];
+        let Some(now) = self.numbers().await else {
+            return stopping();
+        };
+        let mut beans = vec![HadoopMetrics::of(&node, &now, &self.metrics).bean()];
+        if target.parameter("qry") == Some(hadoop_metrics::BEAN) {
+            return beans::jmx(&beans, target);
+        }
         let metrics = Arc::clone(&self.metrics);
         let reading = move || process::beans(&node, &metrics, wall_clock());
         // The list of open files may be long.
@@ -396,7 +402,7 @@ impl<S: NodeSource> Site<S> {
     /// The agent's numbers under Hadoop's names.
     async fn hadoop_metrics(&self, form: impl FnOnce(&HadoopMetrics) -> Answer) -> Answer {
         match self.snapshot(Freshness::Recent).await {
-            Some(node) => form(&HadoopMetrics::of(&node, &self.metrics)),
+            Some(node) => form(&HadoopMetrics::of(&node, &node.numbers, &self.metrics)),
             None => stopping(),
         }
     }
@@ -440,6 +446,11 @@ impl<S: NodeSource> Site<S> {
         let take = async || self.source.snapshot().await;
         let snapshot = self.snapshot.get(freshness, take);
         timeout(SNAPSHOT_WAIT, snapshot).await.ok().flatten()
+    }
+
+    async fn numbers(&self) -> Option<NodeNumbers> {
+        let numbers = timeout(SNAPSHOT_WAIT, self.source.numbers());
+        numbers.await.ok().flatten()
     }
 
     async fn overview(&self) -> Option<Arc<Overview>> {

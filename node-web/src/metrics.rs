@@ -22,7 +22,8 @@ mod usage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use amrm_proxy::observe::{Observation, Observer, ProxySnapshot};
+use amrm_proxy::attempts::ProxySnapshot;
+use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::role_history::view::RoleHistoryView;
 use prometheus::{Registry, TextEncoder};
 use records::MonoMillis;
@@ -129,7 +130,7 @@ impl Metrics {
         self.containers.localizations()
     }
 
-    /// What the monitor measured last; `None` before the first time.
+    /// Last measurement of the monitor; `None` before the first.
     #[must_use]
     pub fn last_look(&self) -> Option<Look> {
         self.usage.last_look()

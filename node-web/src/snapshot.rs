@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use crate::access::AccessList;
 use records::{
-    ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, NodeId,
-    PerExecutionType, Resource,
+    ApplicationId, ContainerExitStatus, ContainerId, ContainerName, EpochMillis, ExecutionType,
+    MonoMillis, NodeId, PerExecutionType, Resource,
 };
 use sched::{ContainerQueuingLimit, ContainerState, OpportunisticContainersStatus};
 
@@ -28,8 +28,10 @@ pub struct About {
     pub http_port: u16,
     /// Versions of the software.
     pub versions: Versions,
-    /// Time at which the agent started; its monotonic clock was 0 then.
+    /// Time at which the agent started.
     pub started_at: EpochMillis,
+    /// Reading of its monotonic clock then.
+    pub started_mono: MonoMillis,
     /// Health as the heartbeat reports it.
     pub health: NodeHealth,
     /// Drain that an operator has ordered; `None`: the node is in service.
@@ -60,6 +62,7 @@ impl About {
             http_port,
             versions: Versions::default(),
             started_at,
+            started_mono: MonoMillis(0),
             health: NodeHealth {
                 healthy: true,
                 report: String::new(),
@@ -207,6 +210,12 @@ impl NodeSnapshot {
             .binary_search_by_key(id, |container| container.id);
         self.containers.get(place.ok()?)
     }
+
+    /// Returns the container of this name, if the node knows it.
+    #[must_use]
+    pub fn container_named(&self, name: ContainerName) -> Option<&ContainerSnapshot> {
+        name.ids().find_map(|id| self.container(&id))
+    }
 }
 
 /// Versions as in Hadoop's `nodeInfo`. The RM and people compare `node_manager` with the other
@@ -341,7 +350,7 @@ pub struct ApplicationSnapshot {
     pub state: ApplicationState,
     /// Containers of the application that have not ended, in the order of their ids.
     pub containers: Vec<ContainerId>,
-    /// Who may see what the containers wrote, besides the user and administrators.
+    /// Accounts that may see what the containers wrote, besides the user and administrators.
     pub view_acl: AccessList,
     /// Uploads of the containers' logs so far, as far as the node remembers them, the oldest first.
     pub aggregated: Vec<Arc<AggregatedLogs>>,
@@ -362,7 +371,7 @@ pub struct AggregatedLogs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AggregatedFile {
     /// Container that wrote the file.
-    pub container: ContainerId,
+    pub container: ContainerName,
     /// Name of the file. Chosen by the container.
     pub name: String,
     /// Length in bytes.
@@ -433,7 +442,7 @@ mod tests {
             ..fixture::container(id)
         };
         let paused = ContainerState::Paused {
-            place: 1,
+            place: sched::QueuePlace::fifo(1),
             held_mb: 0,
         };
         let mut node = fixture::node();
@@ -441,7 +450,13 @@ mod tests {
             of(1, Guaranteed, ContainerState::Running { order: 1 }),
             of(2, Opportunistic, ContainerState::Pausing),
             of(3, Opportunistic, paused),
-            of(4, Opportunistic, ContainerState::Queued { place: 2 }),
+            of(
+                4,
+                Opportunistic,
+                ContainerState::Queued {
+                    place: sched::QueuePlace::fifo(2),
+                },
+            ),
             of(5, Guaranteed, ContainerState::Localizing),
             of(6, Guaranteed, ContainerState::Done(Ending::Killed)),
         ];

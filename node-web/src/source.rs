@@ -8,12 +8,16 @@ use records::Now;
 use tokio::sync::watch;
 
 use crate::overview::Overview;
-use crate::snapshot::NodeSnapshot;
+use crate::snapshot::{NodeNumbers, NodeSnapshot};
 
 /// Source of snapshots of the node.
 pub trait NodeSource: Send + Sync + 'static {
     /// Takes a snapshot now; `None` once the agent is stopping.
     fn snapshot(&self) -> impl Future<Output = Option<Arc<NodeSnapshot>>> + Send;
+
+    /// Returns the numbers of the moment, without a walk over the containers; `None` once the agent
+    /// is stopping.
+    fn numbers(&self) -> impl Future<Output = Option<NodeNumbers>> + Send;
 
     /// Takes an overview for people who watch the node: less of it, and its recent decisions.
     fn overview(&self) -> impl Future<Output = Option<Overview>> + Send;

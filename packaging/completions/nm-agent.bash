@@ -46,6 +46,9 @@ _nm__agent() {
             nm__agent,shell)
                 cmd="nm__agent__subcmd__shell"
                 ;;
+            nm__agent,simulate)
+                cmd="nm__agent__subcmd__simulate"
+                ;;
             nm__agent,status)
                 cmd="nm__agent__subcmd__status"
                 ;;
@@ -62,7 +65,7 @@ _nm__agent() {
 
     case "${cmd}" in
         nm__agent)
-            opts="-h -V --help --version run check status queue top explain drain reload rm shell history quickstart"
+            opts="-h -V --help --version run check status queue top explain drain reload rm shell history simulate quickstart"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -355,6 +358,48 @@ _nm__agent() {
                     return 0
                     ;;
                 --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nm__subcmd__agent__subcmd__simulate)
+            opts="-h -V --list --check --out --conf --trace --format --write-trace --seeds --threads --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --out)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --write-trace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seeds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --threads)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

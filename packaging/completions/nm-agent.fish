@@ -37,6 +37,7 @@ complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "reload" -d 'Have 
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "rm" -d 'Run a small ResourceManager until it is told to stop, on Hadoop\'s ports or those of the configuration'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "shell" -d 'Run a command in many containers of a cluster and wait for their end'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "history" -d 'Look into the role histories of services: which nodes their containers ran on'
+complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "simulate" -d 'Simulate a whole cluster: how long jobs take under one policy or another'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "quickstart" -d 'Show what opportunistic containers do: a ResourceManager, some nodes and two jobs, all on this machine'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand run" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -112,6 +113,17 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand history; and __fish_se
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand history; and __fish_seen_subcommand_from show" -l check -d 'Say only what is wrong with the file'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand history; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand history; and __fish_seen_subcommand_from show" -s V -l version -d 'Print version'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l out -d 'Folder for the results; it is created if it is missing' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l conf -d 'Simulate the settings of this Hadoop configuration as well' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l trace -d 'Take the jobs from this trace in place of the scenario\'s; `-`: from standard input' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l format -d 'Format of the trace: csv, sls, rumen, synth, dynoyarn, tr, swim or alibaba [default: by the end of the file\'s name]' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l write-trace -d 'Write the jobs of the first seed as a trace in CSV, and end; `-`: to standard output' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l seeds -d 'Number of seeds, in place of the scenario\'s' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l threads -d 'Threads that simulate [default: one for each processor]' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l list -d 'Print the scenarios that come with the program, and end'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l check -d 'Print what would be simulated, and end'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -s V -l version -d 'Print version'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand quickstart" -l nodes -d 'How many nodes, from 3 to 16' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand quickstart" -l port -d 'Serve the ResourceManager\'s page on this port and the nodes\' on those that follow [default: free ports]' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand quickstart" -l once -d 'End with the story instead of staying until Ctrl-C'

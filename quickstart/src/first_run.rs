@@ -8,9 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use records::{ApplicationId, ContainerId};
-
-use super::tally::number_of;
+use records::{ApplicationId, ContainerName};
 
 /// How long after `start` the first container of this application, its master apart, wrote its line
 /// to its log in one of these folders; `None` when none has.
@@ -24,8 +22,8 @@ pub(super) fn after<'a>(
         .map(|dir| dir.join(application.to_string()));
     let containers = folders.filter_map(|folder| fs::read_dir(folder).ok());
     let first = containers.flatten().flatten().filter_map(|entry| {
-        let id: ContainerId = entry.file_name().to_str()?.parse().ok()?;
-        if number_of(id) == 1 {
+        let name: ContainerName = entry.file_name().to_str()?.parse().ok()?;
+        if name.number() == 1 {
             return None;
         }
         let line = fs::metadata(entry.path().join("stdout")).ok()?;

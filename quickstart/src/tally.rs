@@ -5,9 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType};
 use sched::{Completion, Note, ShedReason};
 
-/// Bits of a container id below the ResourceManager's epoch.
-const NUMBER_BITS: u32 = 40;
-
 /// A decision of a node's scheduler, or the end of a container on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Happened {
@@ -202,7 +199,7 @@ impl Tally {
 
     /// When this application's first container beside its master started.
     pub(super) fn start_of_task(&self, application: ApplicationId) -> Option<Start> {
-        let is_task = |id: &ContainerId| id.application_id() == application && number_of(*id) != 1;
+        let is_task = |id: &ContainerId| id.application_id() == application && id.number() != 1;
         let starts = self.starts.iter().filter(|(id, _)| is_task(id));
         starts.map(|(_, start)| *start).min_by_key(|start| start.at)
     }
@@ -250,7 +247,7 @@ impl Tally {
     /// The master is number 1 and containers are numbered as they are given out, so those of the
     /// first round are the numbers that follow.
     pub(super) fn placed_again(&self, tasks: u32) -> Vec<usize> {
-        let is_again = |id: &ContainerId| number_of(*id) > i64::from(tasks) + 1;
+        let is_again = |id: &ContainerId| id.number() > i64::from(tasks) + 1;
         let again = self.placed.iter().filter(|(id, _)| is_again(id));
         again.map(|(_, node)| *node).collect()
     }
@@ -282,11 +279,6 @@ impl Losses {
     pub(super) const fn total(self) -> usize {
         self.evicted + self.shed + self.rejected
     }
-}
-
-/// The container's number within its attempt; its master is the first.
-pub(super) const fn number_of(id: ContainerId) -> i64 {
-    id.id & ((1 << NUMBER_BITS) - 1)
 }
 
 #[cfg(test)]

@@ -49,14 +49,29 @@ pub struct ApplicationAttemptId {
     pub attempt_id: i32,
 }
 
-/// Id of an attempt's container (`container_1700000000000_0007_01_000002`, or `container_e03_…`
-/// after RM restarts).
+/// Id of an attempt's container, as it comes in protocol messages. Its text is that of its
+/// [`name`](Self::name) and is read back as a [`ContainerName`] only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerId {
     /// Attempt that the container was allocated to.
     pub attempt: ApplicationAttemptId,
     /// RM epoch in the bits above the lowest 40, container number in the lowest 40.
     pub id: i64,
+}
+
+/// Text form of a container's id (`container_1700000000000_0007_01_000002`, or `container_e03_…`
+/// after RM restarts): what folders, cgroups, URLs, environments and records call the container.
+///
+/// Two ids may have one text. Allocators on nodes count down from the start of their RM's epoch
+/// (Hadoop: `OpportunisticContainerAllocator`), so with the first epoch, 0, their ids are negative,
+/// and the text has neither a sign nor an epoch: that of -1 is that of 2^40 - 1. So a name is
+/// compared with names alone, and [`ids`](Self::ids) leads back. A node admits no container whose
+/// name another one on it has, so a name means at most one container there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContainerName {
+    attempt: ApplicationAttemptId,
+    /// Epoch and container number, as the text has them: never negative.
+    id: i64,
 }
 
 /// Id of a NodeManager: host and port of its container management service (`host:port`).
@@ -111,17 +126,49 @@ impl ContainerId {
         self.id >> CONTAINER_NUMBER_BITS
     }
 
-    /// Returns the id that the text form names. Allocators on nodes count down from 0 (Hadoop:
-    /// `OpportunisticContainerAllocator`), and the text of such an id, in names of files and in
-    /// records, has no sign.
+    /// Returns the container's number within its attempt and epoch, as its text has it.
     #[must_use]
-    pub const fn as_named(&self) -> Self {
-        let id = if self.id < 0 {
-            self.id & CONTAINER_NUMBER_MASK
-        } else {
-            self.id
-        };
-        Self { id, ..*self }
+    pub const fn number(&self) -> i64 {
+        self.id & CONTAINER_NUMBER_MASK
+    }
+
+    /// Returns the name that the container has in texts.
+    #[must_use]
+    pub const fn name(&self) -> ContainerName {
+        let id = if self.id < 0 { self.number() } else { self.id };
+        ContainerName {
+            attempt: self.attempt,
+            id,
+        }
+    }
+}
+
+impl ContainerName {
+    /// Returns the application that the container belongs to.
+    #[must_use]
+    pub const fn application_id(&self) -> ApplicationId {
+        self.attempt.application_id
+    }
+
+    /// Returns the attempt that the container was allocated to.
+    #[must_use]
+    pub const fn attempt(&self) -> ApplicationAttemptId {
+        self.attempt
+    }
+
+    /// Returns the container's number within its attempt and epoch.
+    #[must_use]
+    pub const fn number(&self) -> i64 {
+        self.id & CONTAINER_NUMBER_MASK
+    }
+
+    /// Returns the ids that have this name: that of a ResourceManager, and without an epoch in the
+    /// text that of an allocator on a node. No allocator counts 2^40 containers down, so lower ids
+    /// do not exist.
+    pub fn ids(self) -> impl Iterator<Item = ContainerId> {
+        let counted_down = (self.id <= CONTAINER_NUMBER_MASK)
+            .then(|| self.attempt.container(self.id - CONTAINER_NUMBER_MASK - 1));
+        std::iter::once(self.attempt.container(self.id)).chain(counted_down)
     }
 }
 
@@ -147,15 +194,22 @@ impl fmt::Display for ApplicationAttemptId {
 
 impl fmt::Display for ContainerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name().fmt(f)
+    }
+}
+
+impl fmt::Display for ContainerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ApplicationId {
             cluster_timestamp,
             id,
         } = self.attempt.application_id;
         f.write_str("container_")?;
-        if self.epoch() > 0 {
-            write!(f, "e{:02}_", self.epoch())?;
+        let epoch = self.id >> CONTAINER_NUMBER_BITS;
+        if epoch > 0 {
+            write!(f, "e{epoch:02}_")?;
         }
-        let number = self.id & CONTAINER_NUMBER_MASK;
+        let number = self.number();
         write!(
             f,
             "{cluster_timestamp}_{id:04}_{:02}_{number:06}",
@@ -210,7 +264,7 @@ impl FromStr for ApplicationAttemptId {
     }
 }
 
-impl FromStr for ContainerId {
+impl FromStr for ContainerName {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -230,7 +284,7 @@ impl FromStr for ContainerId {
             let fits =
                 epoch <= i64::MAX >> CONTAINER_NUMBER_BITS && number <= CONTAINER_NUMBER_MASK;
             let id = epoch << CONTAINER_NUMBER_BITS | number;
-            (fits && parts.next().is_none()).then_some(attempt.container(id))
+            (fits && parts.next().is_none()).then_some(Self { attempt, id })
         };
         parse().ok_or_else(|| ParseIdError::new("container id", text))
     }
@@ -287,18 +341,43 @@ mod tests {
             "application_1_2",
             "container_1_2_3_99999999999999999999",
         ] {
-            let parsed = text.parse::<ContainerId>();
+            let parsed = text.parse::<ContainerName>();
             assert!(parsed.is_err(), "{text} gave {parsed:?}");
         }
     }
 
     #[test]
     fn a_huge_text_is_not_kept_in_the_error() {
-        let error = "x".repeat(1 << 20).parse::<ContainerId>().unwrap_err();
+        let error = "x".repeat(1 << 20).parse::<ContainerName>().unwrap_err();
         assert!(error.text.len() <= 128);
     }
 
+    #[test]
+    fn an_id_that_a_node_counted_down_and_one_of_the_rm_share_a_text() {
+        let (counted_down, counted_up) = (ATTEMPT.container(-1), ATTEMPT.container((1 << 40) - 1));
+        let name = counted_down.name();
+        assert_eq!(
+            counted_down.to_string(),
+            "container_1700000000000_0007_01_1099511627775"
+        );
+        assert_eq!(counted_down.to_string().parse(), Ok(name));
+        assert_eq!(name, counted_up.name());
+        let ids: Vec<ContainerId> = name.ids().collect();
+        assert_eq!(ids, [counted_up, counted_down]);
+        let of_a_later_epoch = ATTEMPT.container((3 << 40) - 1);
+        let ids: Vec<ContainerId> = of_a_later_epoch.name().ids().collect();
+        assert_eq!(ids, [of_a_later_epoch]);
+    }
+
     proptest! {
+        #[test]
+        fn an_id_is_among_those_of_its_name(attempt in 0..i32::MAX, id in -(1_i64 << 40)..i64::MAX) {
+            let container = APP.attempt(attempt).container(id);
+            let name: ContainerName = container.to_string().parse().unwrap();
+            prop_assert_eq!(name.ids().filter(|id| *id == container).count(), 1);
+            prop_assert!(name.ids().all(|id| id.name() == name));
+        }
+
         #[test]
         fn every_id_reads_back_from_its_text(ts in 0..i64::MAX, app in 0..i32::MAX, attempt in 0..i32::MAX, id in 0..i64::MAX) {
             let application_id = ApplicationId::new(ts, app);
@@ -306,7 +385,7 @@ mod tests {
             let container = attempt.container(id);
             prop_assert_eq!(application_id.to_string().parse(), Ok(application_id));
             prop_assert_eq!(attempt.to_string().parse(), Ok(attempt));
-            prop_assert_eq!(container.to_string().parse(), Ok(container));
+            prop_assert_eq!(container.to_string().parse(), Ok(container.name()));
         }
     }
 }

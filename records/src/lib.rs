@@ -15,7 +15,9 @@ mod time;
 
 pub use container::{ContainerExitStatus, ContainerState, ContainerSubState, ExecutionType};
 pub use error_chain::error_chain;
-pub use ids::{ApplicationAttemptId, ApplicationId, ContainerId, NodeId, ParseIdError};
+pub use ids::{
+    ApplicationAttemptId, ApplicationId, ContainerId, ContainerName, NodeId, ParseIdError,
+};
 pub use per_execution_type::PerExecutionType;
 pub use request::{ExecutionTypeRequest, Priority, ResourceName, ResourceRequest};
 pub use resource::Resource;

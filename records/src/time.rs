@@ -5,8 +5,8 @@
 use std::ops::Add;
 use std::time::Duration;
 
-/// Milliseconds since the agent started. Monotonic: never decreases, unaffected by changes of the
-/// wall clock.
+/// Milliseconds since a beginning that the agent chose: its start or, with recovery, a time before
+/// the machine's. Monotonic: never decreases, unaffected by changes of the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MonoMillis(pub u64);
 

@@ -1,12 +1,17 @@
-//! Counts of what a server refuses its peers, by reason, and the pace of the log lines about it.
+//! Counts of what a server refuses its peers, by reason, and the bounds of the log lines about it:
+//! how many a second, and one for a whole list of a peer ([`Findings`]).
 //!
 //! One vocabulary for every port, whatever its protocol: an operator who sees a count rise knows
 //! what to look for. In: a reason, from any thread. Out: the count since the start. Knows no
 //! protocol and no metrics.
 
+mod findings;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+pub use self::findings::{Findings, cut};
 
 /// Time for which a [`Pace`] allows its lines.
 pub const PACE_INTERVAL: Duration = Duration::from_secs(1);
@@ -85,7 +90,7 @@ pub struct Pace {
     lines: Mutex<Lines>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Lines {
     /// Time of the first line of the interval under way.
     since: Option<Instant>,
@@ -98,8 +103,12 @@ struct Lines {
 impl Pace {
     /// Allows this many lines in each [`PACE_INTERVAL`].
     #[must_use]
-    pub fn new(lines_max: u32) -> Self {
-        let lines = Mutex::default();
+    pub const fn new(lines_max: u32) -> Self {
+        let lines = Mutex::new(Lines {
+            since: None,
+            written: 0,
+            unlogged: 0,
+        });
         Self { lines_max, lines }
     }
 

@@ -102,7 +102,7 @@ fn files(directory: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<HistoryF
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            // Of the entry itself: a link is no regular file.
+            // The metadata is that of the entry itself: a link is no regular file.
             let metadata = entry.metadata()?;
             if wanted(&name) && metadata.is_file() {
                 let bytes = metadata.len();

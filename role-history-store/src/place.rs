@@ -4,7 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hadoop_fs::{FileSystem, FileSystems, FsConfig, FsError, Uri};
+use hadoop_fs::{Caller, FileSystem, FileSystems, FsConfig, FsError, Uri};
+
+/// Name of all work with histories.
+const WORK: &str = "role-histories";
 
 /// Directory on this machine or in another file system.
 #[derive(Clone, Debug)]
@@ -74,7 +77,8 @@ impl fmt::Display for Place {
 impl RemotePlace {
     /// Opens the file system. The connection ends with the returned value.
     pub(crate) fn connect(&self) -> Result<Box<dyn FileSystem>, FsError> {
-        self.access.systems.open(&self.uri, &self.access.user)
+        let caller = Caller::own(&self.access.user, WORK);
+        self.access.systems.open(&self.uri, caller)
     }
 
     pub(crate) fn path(&self) -> &str {

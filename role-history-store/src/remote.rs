@@ -11,8 +11,8 @@
 //! Whoever opens the directory makes an own directory with a higher number, and deletes those with
 //! lower ones before it loads. From then on, a rename of an earlier owner finds nothing to rename:
 //! no earlier attempt changes what the later one has loaded, whenever it was stopped or delayed.
-//! Of several that open at once, each sees a higher number than its own or is seen by the one that
-//! has it, so at most one is left that can save, and the one with the highest number always is.
+//! When several open at once, each sees a higher number than its own or is seen by the one that has
+//! it, so at most one is left that can save, and the one with the highest number always is.
 
 use std::io::{self, BufWriter, Read, Write as _};
 

@@ -78,6 +78,19 @@ pub struct CompletedContainer {
     pub exit_status: ContainerExitStatus,
     /// Text for people.
     pub diagnostics: String,
+    /// Time for which it ran.
+    pub ran: Ran,
+}
+
+/// Knowledge of how long a container ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// From [`on_container_started`](crate::RoleHistory::on_container_started) to the end.
+    SinceStart,
+    /// For so many milliseconds, by its node.
+    For(u64),
+    /// Unknown, as of a container that may have waited in a queue for most of the time.
+    Unknown,
 }
 
 /// Reason for the target of an ask.

@@ -52,7 +52,7 @@ mod saved;
 
 pub use action::{
     Action, AllocatedContainer, Ask, AskReason, AskedBy, Assignment, CompletedContainer,
-    ContainerAllocationOutcome, LiveContainer, NodeReport, RequestId,
+    ContainerAllocationOutcome, LiveContainer, NodeReport, Ran, RequestId,
 };
 pub use container_outcome::ContainerOutcome;
 pub use container_priority::ContainerPriority;

@@ -497,4 +497,7 @@ pub struct ContainerView {
     pub diagnostics: String,
     /// Time at which the current state was entered.
     pub since: MonoMillis,
+    /// Milliseconds that it ran before its current state: with a process that was neither frozen
+    /// nor being killed.
+    pub ran_before_ms: u64,
 }

@@ -1,7 +1,6 @@
 //! Configuration of the container scheduler, and the bounds of everything in it that grows.
 
 use crate::node_load::LoadComparator;
-use crate::queue_policy::OpportunisticContainersQueuePolicy;
 use crate::utilization::VmemPmemRatio;
 
 /// Most opportunistic containers admitted to the queue, whatever is configured. A waiting container
@@ -24,6 +23,16 @@ const _: () = assert!(
     QUEUE_LENGTH_MAX < CONTAINERS_MAX,
     "a full queue must leave room for containers that run"
 );
+
+/// Bound of the opportunistic queue (`yarn.nodemanager.opportunistic-containers-queue-policy`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpportunisticContainersQueuePolicy {
+    /// Hadoop's `BY_QUEUE_LEN`: the number of waiting containers is bounded.
+    #[default]
+    ByQueueLen,
+    /// Hadoop's `BY_RESOURCES`: running and waiting containers together must fit the node.
+    ByResources,
+}
 
 /// Slice of the configuration that the scheduler needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +91,48 @@ pub struct RuntimeSettings {
 }
 
 impl ContainerSchedulerConfig {
+    /// Returns the most opportunistic containers that may wait.
+    #[must_use]
+    pub fn queue_capacity(&self) -> usize {
+        match self.queue_policy {
+            OpportunisticContainersQueuePolicy::ByQueueLen => {
+                self.queue_length_max.min(QUEUE_LENGTH_MAX)
+            }
+            OpportunisticContainersQueuePolicy::ByResources => QUEUE_LENGTH_MAX,
+        }
+    }
+
+    /// Returns the capacity to report to the ResourceManager.
+    ///
+    /// `BY_RESOURCES` bounds the queue by resources, and no number says that to every comparator.
+    /// `QUEUE_LENGTH_THEN_RESOURCES` takes 0, which Hadoop reports, for "place here what fits the
+    /// free resources, and nothing in the queue". With any larger number it sends containers to a
+    /// full node, which rejects them. `QUEUE_LENGTH` takes 0 for "no place at all" (Hadoop:
+    /// `ClusterNode.compareAndIncrementAllocation`), so it and `QUEUE_WAIT_TIME` get the bound.
+    #[must_use]
+    pub fn reported_queue_capacity(&self) -> usize {
+        match (self.queue_policy, self.load_comparator) {
+            (
+                OpportunisticContainersQueuePolicy::ByResources,
+                LoadComparator::QueueLengthThenResources,
+            ) => 0,
+            (
+                OpportunisticContainersQueuePolicy::ByResources,
+                LoadComparator::QueueLength | LoadComparator::QueueWaitTime,
+            )
+            | (OpportunisticContainersQueuePolicy::ByQueueLen, _) => self.queue_capacity(),
+        }
+    }
+
+    /// Returns whether guaranteed containers start without a check for free resources. On a node
+    /// that takes no opportunistic containers the ResourceManager's allocation suffices, as in
+    /// Hadoop before there were any.
+    #[must_use]
+    pub fn forces_guaranteed(&self) -> bool {
+        self.queue_policy == OpportunisticContainersQueuePolicy::ByQueueLen
+            && self.queue_length_max == 0
+    }
+
     /// Returns the part that may change while the scheduler runs.
     #[must_use]
     pub const fn runtime_settings(&self) -> RuntimeSettings {
@@ -127,5 +178,34 @@ impl Default for ContainerSchedulerConfig {
             diagnostics_max_chars: DIAGNOSTICS_CHARS_DEFAULT,
             utc_offset_s: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configured_length_is_bounded() {
+        let config = ContainerSchedulerConfig {
+            queue_length_max: usize::MAX,
+            ..ContainerSchedulerConfig::default()
+        };
+        assert_eq!(config.queue_capacity(), QUEUE_LENGTH_MAX);
+    }
+
+    #[test]
+    fn only_a_node_without_a_queue_forces_guaranteed_containers() {
+        let by_length = |queue_length_max| ContainerSchedulerConfig {
+            queue_length_max,
+            ..ContainerSchedulerConfig::default()
+        };
+        assert!(by_length(0).forces_guaranteed());
+        assert!(!by_length(1).forces_guaranteed());
+        let by_resources = ContainerSchedulerConfig {
+            queue_policy: OpportunisticContainersQueuePolicy::ByResources,
+            ..by_length(0)
+        };
+        assert!(!by_resources.forces_guaranteed());
     }
 }

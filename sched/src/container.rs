@@ -5,6 +5,7 @@ use records::{ContainerExitStatus, MonoMillis};
 use crate::action::{ContainerSpec, ContainerSummary, ContainerView};
 use crate::container_state::ContainerState;
 use crate::diagnostics::Diagnostics;
+use crate::queue_order::QueuePlace;
 use crate::retry::Retries;
 
 /// Estimated wait of a queued container.
@@ -22,7 +23,7 @@ pub(crate) enum Estimate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EarlierPause {
     /// Place among the waiting containers.
-    pub(crate) place: u64,
+    pub(crate) place: QueuePlace,
     /// Time at which the pause began.
     pub(crate) since: MonoMillis,
 }
@@ -113,6 +114,7 @@ impl Container {
             exit_status: self.exit_status,
             diagnostics: self.diagnostics.as_str().to_owned(),
             since: self.since,
+            ran_before_ms: self.ran_before_ms,
         }
     }
 }

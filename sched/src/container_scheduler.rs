@@ -28,17 +28,20 @@ mod waits;
 
 use std::collections::BTreeMap;
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Now, Resource};
+use records::{
+    ContainerExitStatus, ContainerId, ContainerName, ExecutionType, MonoMillis, Now, Resource,
+};
 
 use crate::action::{
-    Action, ContainerQueuingLimit, ContainerSummary, ContainerView, DrainExtent, Event, Note,
-    OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal,
+    Action, ContainerQueuingLimit, ContainerSpec, ContainerSummary, ContainerView, DrainExtent,
+    Event, Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal,
 };
 use crate::config::ContainerSchedulerConfig;
 use crate::container::Container;
 use crate::container_state::{ContainerState, Step};
 use crate::diagnostics::Stamp;
 use crate::index::Index;
+use crate::queue_order::{self, QueuePlace};
 use crate::run_times::RunTimes;
 use crate::status;
 use crate::timers::{Timer, Timers};
@@ -60,7 +63,7 @@ pub struct ContainerScheduler {
     node: Resource,
     containers: BTreeMap<ContainerId, Container>,
     /// Room of processes of an earlier run that belong to no container, until they are gone.
-    withheld: BTreeMap<ContainerId, Resource>,
+    withheld: BTreeMap<ContainerName, Resource>,
     index: Index,
     timers: Timers,
     queuing_limit: Option<ContainerQueuingLimit>,
@@ -72,8 +75,8 @@ pub struct ContainerScheduler {
     /// Wait of another opportunistic container, in milliseconds, as of the last estimate.
     estimated_wait_ms: Option<u64>,
     utc_offset_s: i32,
-    /// Last number given out as a place in a queue or in the order of starts.
-    next_place: u64,
+    /// Last number given out for an arrival in a queue or a place in the order of starts.
+    last_number: u64,
     /// Events handled so far. Debug builds use it to sample costly checks.
     events: u64,
 }
@@ -111,7 +114,7 @@ impl ContainerScheduler {
             typical_ask: TYPICAL_ASK_AT_FIRST,
             estimated_wait_ms: None,
             utc_offset_s: config.utc_offset_s,
-            next_place: 0,
+            last_number: 0,
             events: 0,
         };
         scheduler.estimate_waits(MonoMillis(0));
@@ -365,9 +368,14 @@ impl ContainerScheduler {
         Amount::new(self.node, self.config.vmem_check)
     }
 
-    fn allocate_place(&mut self) -> u64 {
-        self.next_place += 1;
-        self.next_place
+    fn allocate_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Returns the place of a container that begins to wait now.
+    fn next_place(&mut self, spec: &ContainerSpec) -> QueuePlace {
+        queue_order::place(spec, self.allocate_number())
     }
 
     /// Changes a container's type, size or state. The only way to do so, because it keeps the index

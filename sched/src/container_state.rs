@@ -5,6 +5,8 @@ mod tests;
 
 use records::{ContainerState as WireState, ContainerSubState};
 
+use crate::queue_order::QueuePlace;
+
 /// State of a container, from localization to completion.
 ///
 /// ```text
@@ -28,8 +30,8 @@ use records::{ContainerState as WireState, ContainerSubState};
 /// from every state with a process that is not being killed, and may be ended by a kill; a frozen
 /// container gets back to `Queued` instead. `Restarting`, from `Running`, leads to `Queued` or, by
 /// a kill, to `Killing`. `Resuming` may also lead to `Pausing`, when the container becomes a victim
-/// again before the thaw is answered. `place` and `order` count up over all containers: a smaller
-/// number is an earlier container.
+/// again before the thaw is answered. `order` counts up over all containers: a smaller number is an
+/// earlier start. A smaller `place` starts earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerState {
     /// The container's resources are being fetched to the local disk.
@@ -37,7 +39,7 @@ pub enum ContainerState {
     /// Localized; waits for the node's resources.
     Queued {
         /// Place among the waiting containers.
-        place: u64,
+        place: QueuePlace,
     },
     /// Launch ordered and not answered. Holds an allocation from here on.
     Launching {
@@ -54,7 +56,7 @@ pub enum ContainerState {
     /// Frozen. Holds no allocation and waits for one.
     Paused {
         /// Place among the waiting containers.
-        place: u64,
+        place: QueuePlace,
         /// Memory that its processes hold, in mebibytes.
         held_mb: u64,
     },
@@ -124,7 +126,7 @@ pub(crate) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Joins the end of the queue of its type.
-    Enqueue { place: u64 },
+    Enqueue { place: QueuePlace },
     /// Is allocated resources and starts or resumes.
     Start { order: u64 },
     /// The process exists.
@@ -132,7 +134,7 @@ pub(crate) enum Step {
     /// Is evicted, but keeps its process.
     Pause,
     /// The container is frozen.
-    Paused { place: u64, held_mb: u64 },
+    Paused { place: QueuePlace, held_mb: u64 },
     /// The container is thawed.
     Resumed,
     /// Failed, and is launched again later.
@@ -142,7 +144,7 @@ pub(crate) enum Step {
     /// Must end its processes to be launched again.
     Restart,
     /// Has no process any more, and waits for resources to start again.
-    Requeue { place: u64 },
+    Requeue { place: QueuePlace },
     /// Must end its processes.
     Kill,
     /// No process is left.
@@ -271,7 +273,7 @@ impl ContainerState {
 
     /// Returns the place in the queue, if the container waits for resources.
     #[must_use]
-    pub const fn waits_at(self) -> Option<u64> {
+    pub const fn waits_at(self) -> Option<QueuePlace> {
         if let Self::Queued { place } | Self::Paused { place, .. } = self {
             Some(place)
         } else {

@@ -19,8 +19,8 @@
 //! - `container_state`: states of one container and the transition function
 //! - `container`, `diagnostics`: record of one container and its text for people
 //! - `index`, `queue`, `utilization`: queues, start order and sums, all derived from the containers
-//! - `queue_policy`: admission to the queue, `victims`: choice of victims, `kill_cause`: exit
-//!   status and text of a kill
+//! - `admission`: admission to the queue, `queue_order`: who of those that wait starts first
+//! - `victims`: choice of victims, `kill_cause`: exit status and text of a kill
 //! - `retry`: starts after a failure, by the container's retry policy
 //! - `timers`: deadlines, `status`: numbers reported to the ResourceManager
 //! - `run_times`: observed run times, `wait_estimate`: simulation of waits
@@ -31,9 +31,11 @@
 //! - `allocator`: [`GuaranteedAllocator`] and [`OpportunisticContainerAllocator`], which place
 //!   containers; [`DistributedOpportunisticContainerAllocator`], the same on a node for the
 //!   ApplicationMasters there
+//! - `look`: [`LookPlacer`], placement on nodes that were looked at just before
 //! - `random`: random choices, from a seed
 
 mod action;
+mod admission;
 mod allocator;
 mod config;
 mod container;
@@ -42,10 +44,11 @@ mod container_state;
 mod diagnostics;
 mod index;
 mod kill_cause;
+mod look;
 mod node_load;
 mod queue;
 mod queue_limit;
-mod queue_policy;
+mod queue_order;
 mod random;
 mod retry;
 mod run_times;
@@ -69,17 +72,21 @@ pub use allocator::{
     Placement, REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
 };
 pub use config::{
-    CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT, PAUSE_MAX_MS_DEFAULT,
-    QUEUE_LENGTH_MAX, RuntimeSettings,
+    CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT,
+    OpportunisticContainersQueuePolicy, PAUSE_MAX_MS_DEFAULT, QUEUE_LENGTH_MAX, RuntimeSettings,
 };
 pub use container_scheduler::{ContainerScheduler, RecoveredContainer, RecoveredStage};
 pub use container_state::{ContainerState, Ending};
+pub use look::{
+    LOOKS_PER_CALL_MAX, LookPlaced, LookPlacer, LookRound, LookTerms, PROMISE_MS, SIGHT_AGE_MAX_MS,
+    Sight,
+};
 pub use node_load::{
     ClusterNode, LoadComparator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,
     ParseLoadComparatorError,
 };
 pub use queue_limit::{QueueLimitCalculator, QueueLimitConfig};
-pub use queue_policy::OpportunisticContainersQueuePolicy;
+pub use queue_order::QueuePlace;
 pub use random::{Draw, SplitMix64};
 pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, GrantedRetries, RetryOn};
 pub use utilization::VmemPmemRatio;

@@ -7,9 +7,11 @@
 //! be passed (`container_scheduler::room`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use records::ContainerId;
 
+use crate::queue_order::QueuePlace;
 use crate::utilization::Amount;
 
 /// Waiting container and its size.
@@ -23,18 +25,18 @@ pub(crate) struct Waiting {
 /// without a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue {
-    entries: BTreeMap<u64, Waiting>,
+    entries: BTreeMap<QueuePlace, Waiting>,
     /// Memory held, in mebibytes, by place, of the frozen containers.
-    paused: BTreeMap<u64, u64>,
+    paused: BTreeMap<QueuePlace, u64>,
     /// Places of the containers that have not started yet.
-    unstarted: BTreeSet<u64>,
+    unstarted: BTreeSet<QueuePlace>,
     total: Amount,
     frozen_mb: u128,
 }
 
 impl Queue {
     /// Adds a container at its place; `frozen_mb` is the memory that it holds if it is frozen.
-    pub(crate) fn insert(&mut self, place: u64, waiting: Waiting, frozen_mb: Option<u64>) {
+    pub(crate) fn insert(&mut self, place: QueuePlace, waiting: Waiting, frozen_mb: Option<u64>) {
         self.total += waiting.amount;
         if let Some(held_mb) = frozen_mb {
             self.frozen_mb += u128::from(held_mb);
@@ -43,11 +45,11 @@ impl Queue {
             self.unstarted.insert(place);
         }
         let before = self.entries.insert(place, waiting);
-        assert!(before.is_none(), "place {place} is used twice");
+        assert!(before.is_none(), "{place:?} is used twice");
     }
 
     /// Removes the container at a place.
-    pub(crate) fn remove(&mut self, place: u64) {
+    pub(crate) fn remove(&mut self, place: QueuePlace) {
         let waiting = self
             .entries
             .remove(&place)
@@ -84,6 +86,17 @@ impl Queue {
         frozen
             .chain(unstarted)
             .filter_map(|(place, frozen)| Some((*self.entries.get(place)?, frozen)))
+    }
+
+    /// Returns the position of a container in queue order, from 1. Costs a step for each container
+    /// behind it among those that wait like it.
+    pub(crate) fn position(&self, place: QueuePlace) -> usize {
+        let behind = (Bound::Excluded(place), Bound::Unbounded);
+        if self.paused.contains_key(&place) {
+            self.paused.len() - self.paused.range(behind).count()
+        } else {
+            self.entries.len() - self.unstarted.range(behind).count()
+        }
     }
 
     /// Returns the container that was frozen last among those that hold memory.
@@ -126,6 +139,10 @@ mod tests {
     use super::*;
     use test_support::ids::container;
 
+    fn at(arrival: u64) -> QueuePlace {
+        QueuePlace::fifo(arrival)
+    }
+
     fn waiting(id: i64) -> Waiting {
         let amount = Amount::new(Resource::new(10, 1), None);
         Waiting {
@@ -138,11 +155,11 @@ mod tests {
     fn the_head_is_the_smallest_place_whoever_left_before() {
         let mut queue = Queue::default();
         for place in 1..=3 {
-            queue.insert(place, waiting(i64::try_from(place).unwrap()), None);
+            queue.insert(at(place), waiting(i64::try_from(place).unwrap()), None);
         }
-        queue.remove(1);
+        queue.remove(at(1));
         assert_eq!(queue.head(), Some(waiting(2)));
-        queue.remove(3);
+        queue.remove(at(3));
         assert_eq!(queue.head(), Some(waiting(2)));
         assert_eq!(queue.total(), waiting(2).amount);
     }
@@ -150,40 +167,42 @@ mod tests {
     #[test]
     fn frozen_ones_count_and_go_first_but_are_not_the_newest_unstarted() {
         let mut queue = Queue::default();
-        queue.insert(1, waiting(1), None);
-        queue.insert(2, waiting(2), Some(7));
-        queue.insert(3, waiting(3), Some(0));
+        queue.insert(at(1), waiting(1), None);
+        queue.insert(at(2), waiting(2), Some(7));
+        queue.insert(at(3), waiting(3), Some(0));
         assert_eq!(queue.len(), 3);
         assert_eq!((queue.unstarted_len(), queue.paused_len()), (1, 2));
         assert_eq!(queue.head(), Some(waiting(2)));
         let order: Vec<_> = queue.iter().map(|(waiting, _)| waiting.id.id).collect();
         assert_eq!(order, [2, 3, 1]);
+        let positions = [2, 3, 1].map(|place| queue.position(at(place)));
+        assert_eq!(positions, [1, 2, 3]);
         assert_eq!(queue.newest_unstarted(), Some(waiting(1).id));
-        queue.remove(1);
+        queue.remove(at(1));
         assert_eq!(queue.newest_unstarted(), None);
     }
 
     #[test]
     fn the_newest_frozen_one_with_memory_is_found_behind_those_without() {
         let mut queue = Queue::default();
-        queue.insert(1, waiting(1), Some(3));
-        queue.insert(2, waiting(2), Some(4));
-        queue.insert(3, waiting(3), Some(0));
+        queue.insert(at(1), waiting(1), Some(3));
+        queue.insert(at(2), waiting(2), Some(4));
+        queue.insert(at(3), waiting(3), Some(0));
         assert_eq!(queue.frozen_mb(), 7);
         assert_eq!(queue.newest_frozen_with_memory(), Some(waiting(2).id));
-        queue.remove(2);
+        queue.remove(at(2));
         assert_eq!(queue.newest_frozen_with_memory(), Some(waiting(1).id));
-        queue.remove(1);
+        queue.remove(at(1));
         assert_eq!(queue.newest_frozen_with_memory(), None);
     }
 
     #[test]
     fn an_emptied_queue_is_like_a_new_one() {
         let mut queue = Queue::default();
-        queue.insert(1, waiting(1), Some(5));
-        queue.insert(2, waiting(2), None);
-        queue.remove(2);
-        queue.remove(1);
+        queue.insert(at(1), waiting(1), Some(5));
+        queue.insert(at(2), waiting(2), None);
+        queue.remove(at(2));
+        queue.remove(at(1));
         assert_eq!(queue, Queue::default());
     }
 }

@@ -229,7 +229,7 @@ pub(crate) fn send(
     Ok(())
 }
 
-/// What a service manager passes to the process that it starts.
+/// Environment that a service manager passes to the process that it starts.
 pub(crate) struct Passed {
     pub(crate) line: Line,
     pub(crate) watchdog: Option<Duration>,

@@ -63,7 +63,7 @@ fn period(watchdog: Option<Duration>) -> Duration {
     watchdog.map_or(PERIOD, |period| period.min(PERIOD))
 }
 
-/// What the thread has found so far.
+/// Findings of the thread so far.
 struct Looks {
     vitals: Vitals,
     manager: Manager,

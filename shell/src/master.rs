@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use records::{ContainerId, ParseIdError};
+use records::{ContainerName, ParseIdError};
 use thiserror::Error;
 use wire::credentials::{Credentials, CredentialsError};
 use wire::token::{Token, kind};
@@ -98,7 +98,7 @@ pub enum MasterError {
 #[derive(Debug)]
 struct Inputs {
     spec: Spec,
-    container: ContainerId,
+    container: ContainerName,
     host: String,
     token: Token,
 }

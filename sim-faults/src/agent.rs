@@ -17,7 +17,7 @@ use node_manager::recovery::{EndedProcess, RecordSink, RecordWrite};
 use node_manager::resource_manager::Session;
 use node_manager::secrets::NodeSecrets;
 use node_manager::worker_event::WorkerEvent;
-use records::{ContainerId, Now};
+use records::{ContainerId, ContainerName, Now};
 use sim::{Clock, Disk, Distribution, Random, Write};
 
 use crate::context::Context;
@@ -29,30 +29,30 @@ pub use self::start::NodeConfig;
 /// Durations of work on a node, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Of the creation of a process.
+    /// Time to create a process.
     pub launch: Distribution,
-    /// Of a localization.
+    /// Time of a localization.
     pub localize: Distribution,
-    /// Of a freeze or a thaw.
+    /// Time of a freeze or a thaw.
     pub freeze: Distribution,
-    /// Of a commit of the store.
+    /// Time of a commit of the store.
     pub commit: Distribution,
 }
 
 /// Failures of work on a node, in parts per million.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Failures {
-    /// Of the creation of a process.
+    /// Failures to create a process.
     pub launch: u32,
-    /// Of a localization.
+    /// Failed localizations.
     pub localize: u32,
-    /// Of a freeze or a thaw.
+    /// Freezes and thaws that fail.
     pub freeze: u32,
-    /// Of the agent, a moment after an answer that a container is started.
+    /// Crashes of the agent a moment after its answer that a container is started.
     pub after_start: u32,
-    /// Of the agent, a moment after an answer that a container is stopped.
+    /// Crashes of the agent a moment after its answer that a container is stopped.
     pub after_stop: u32,
-    /// Of the kernel, which lets a killed process that belongs to nobody live on for a while.
+    /// Killed processes of no container that the kernel lets live on for a while.
     pub stuck: u32,
     /// Virtual time from which agents do not fail any more.
     pub agents_until_ms: u64,
@@ -79,7 +79,7 @@ impl RecordSink for KeyBuffer {
 pub struct Ground<'a> {
     /// The machine.
     pub machine: &'a mut Machine,
-    /// Its disk.
+    /// Disk of the node.
     pub disk: &'a mut Disk,
     /// Random numbers of the node.
     pub random: &'a mut Random,
@@ -89,7 +89,7 @@ pub struct Ground<'a> {
     pub failures: &'a Failures,
 }
 
-/// What waits for a commit.
+/// Changes that wait for a commit.
 enum Waiting {
     /// An answer to a call, with what it promises.
     Answer(Call, Reply, Vec<ContainerId>, Promise),
@@ -152,7 +152,7 @@ pub struct Agent {
     /// Those of them that are to end, and whether by SIGKILL.
     unwanted: BTreeMap<ContainerId, bool>,
     /// Processes that an earlier agent left and that belong to no container, until they are gone.
-    strangers: BTreeMap<ContainerId, BTreeSet<ProcessIdentity>>,
+    strangers: BTreeMap<ContainerName, BTreeSet<ProcessIdentity>>,
     /// Virtual time of the last answer of the cgroups' owner, which answers in order.
     frozen_at: u64,
     queue_limit: Option<usize>,
@@ -213,7 +213,7 @@ impl Agent {
     /// Returns whether a process belongs to nobody, so that its end is no container's: one with the
     /// same id may have been accepted since.
     pub fn is_of_stranger(&self, id: ContainerId, process: ProcessIdentity) -> bool {
-        let processes = self.strangers.get(&id);
+        let processes = self.strangers.get(&id.name());
         processes.is_some_and(|processes| processes.contains(&process))
     }
 
@@ -222,7 +222,7 @@ impl Agent {
         let lives = |process: &ProcessIdentity| ground.machine.has(*process);
         let over = self.strangers.iter();
         let over = over.filter(|(_, processes)| !processes.iter().any(lives));
-        let over: Vec<ContainerId> = over.map(|(id, _)| *id).collect();
+        let over: Vec<ContainerName> = over.map(|(id, _)| *id).collect();
         for id in over {
             for process in self.strangers.remove(&id).unwrap_or_default() {
                 ground.machine.release(id, Some(process.pid));
@@ -288,7 +288,7 @@ impl Agent {
                     let number = context.call(self.client(), from, Host::Rm, *request);
                     self.pending = Some((number, pending));
                 }
-                Waiting::Release(id, ended) => ground.machine.release(id, ended.pid()),
+                Waiting::Release(id, ended) => ground.machine.release(id.name(), ended.pid()),
             }
         }
     }

@@ -16,7 +16,7 @@ pub const GROWTH_PERCENT: f64 = 25.0;
 /// The same as a number, for quantities that are near zero.
 pub const GROWTH_SLACK: f64 = 5.0;
 
-/// What all nodes together held over time.
+/// Totals of all nodes over time.
 #[derive(Clone, Debug)]
 pub struct Churn {
     /// Result of the run.

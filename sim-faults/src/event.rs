@@ -23,7 +23,7 @@ pub enum Host {
     Node(usize),
 }
 
-/// Who makes a call. A restarted program is somebody else.
+/// Caller. A restarted program is another caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Client {
     /// An agent: its node and its incarnation.
@@ -37,7 +37,7 @@ pub enum Client {
 /// A call and its answer belong together by caller and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Who makes the call.
+    /// Caller of the method.
     pub client: Client,
     /// Machine on which the caller runs.
     pub from: Host,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use keeper::{FoundStart, ProcessIdentity};
-use records::{ContainerId, Resource};
+use records::{ContainerId, ContainerName, Resource};
 use sched::ContainerSpec;
 use sim::Random;
 
@@ -288,12 +288,12 @@ impl Machine {
 
     /// Forgets the status of an ended process, which is stored. `pid`: the process; `None`: the
     /// container's last.
-    pub fn release(&mut self, id: ContainerId, pid: Option<i32>) {
+    pub fn release(&mut self, name: ContainerName, pid: Option<i32>) {
         let is_meant = |identity: &ProcessIdentity| pid.is_none_or(|pid| identity.pid == pid);
         self.ended
-            .retain(|of, ended| *of != id || !is_meant(&ended.identity));
+            .retain(|of, ended| of.name() != name || !is_meant(&ended.identity));
         self.left
-            .retain(|left| left.id != id || !is_meant(&left.identity));
+            .retain(|left| left.id.name() != name || !is_meant(&left.identity));
     }
 
     /// The agent ends: its children fall to the keeper.

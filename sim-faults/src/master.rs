@@ -101,12 +101,12 @@ pub struct Master {
     random: Random,
 }
 
-/// What follows for the AM's process.
+/// Consequence for the AM's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It goes on.
+    /// The process goes on.
     GoOn,
-    /// It exits with this status.
+    /// The process exits with this status.
     Exit(i32),
 }
 

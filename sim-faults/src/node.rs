@@ -12,7 +12,7 @@ use crate::observation::Observation;
 /// Milliseconds between the end of a process and the report on its output.
 const READING_MS: u64 = 40;
 
-/// What a node holds at a moment, on its disk and in the memory of its agent and keeper.
+/// State of a node at a moment, on its disk and in the memory of its agent and keeper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
     /// Size of the committed records in bytes.

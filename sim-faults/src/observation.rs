@@ -9,11 +9,11 @@ use sched::Note;
 /// Containers that an agent knows at its start.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// All of them, ended or not.
+    /// All containers, ended or not.
     pub all: BTreeSet<ContainerId>,
-    /// Those that are past the queue: launched before, or ended.
+    /// Containers that are past the queue: launched before, or ended.
     pub begun: BTreeSet<ContainerId>,
-    /// Those that wait to be started, in the order of the queue of their type.
+    /// Containers that wait to be started, in the order of the queue of their type.
     pub waiting: Vec<(ContainerId, ExecutionType)>,
     /// Those that hold an allocation and are not to end, in the order of their starts.
     pub started: Vec<(ContainerId, ExecutionType)>,

@@ -12,7 +12,7 @@ const MASTER: &str = "master";
 /// Plan of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What it does.
+    /// Fault to inject.
     pub work: Work,
     /// Whether it goes on after SIGTERM.
     pub ignores_term: bool,

@@ -45,7 +45,7 @@ pub enum Planted {
 }
 
 impl Planted {
-    /// All of them.
+    /// Every planted fault.
     pub const ALL: [Self; 17] = [
         Self::EveryAnswerCounts,
         Self::EndRepeated,

@@ -20,6 +20,7 @@ pub mod disk;
 pub mod distribution;
 pub mod network;
 pub mod plot;
+pub mod quantiles;
 pub mod queue;
 pub mod random;
 
@@ -27,5 +28,6 @@ pub use clock::Clock;
 pub use disk::{Disk, Write};
 pub use distribution::Distribution;
 pub use network::{LinkModel, Network};
+pub use quantiles::{Quantiles, QuantilesError};
 pub use queue::EventQueue;
 pub use random::{Random, Streams};

@@ -278,6 +278,16 @@ impl Records {
         pending.put_in_group(self.id, self.space, key, value);
     }
 
+    /// Calls `settled` as [`Commits::when_settled`] does.
+    pub fn when_settled(
+        &self,
+        urgency: Urgency,
+        settled: impl FnOnce(Result<(), NotStored>) + Send + 'static,
+    ) {
+        let pending = &self.writer.pending;
+        pending.when_settled(urgency, Box::new(settled));
+    }
+
     /// Removes all records of the prefix and ends the group.
     pub fn end(&self) {
         let pending = &self.writer.pending;

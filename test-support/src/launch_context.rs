@@ -73,6 +73,30 @@ impl LaunchContext {
         )
     }
 
+    /// Has the last resource shared by others than the application.
+    ///
+    /// # Panics
+    /// When there is no resource.
+    #[must_use]
+    pub fn visible_to(mut self, visibility: LocalResourceVisibilityProto) -> Self {
+        let last = self.0.local_resources.last_mut();
+        let resource = last.and_then(|last| last.value.as_mut());
+        resource.expect("a resource").visibility = Some(visibility.into());
+        self
+    }
+
+    /// Has the last resource unpacked.
+    ///
+    /// # Panics
+    /// When there is no resource.
+    #[must_use]
+    pub fn unpacked(mut self) -> Self {
+        let last = self.0.local_resources.last_mut();
+        let resource = last.and_then(|last| last.value.as_mut());
+        resource.expect("a resource").r#type = Some(LocalResourceTypeProto::Archive.into());
+        self
+    }
+
     /// Localizes a resource of the application. `timestamp`: modification time that the source must
     /// have, in milliseconds since 1970.
     #[must_use]
@@ -93,6 +117,36 @@ impl LaunchContext {
             timestamp: Some(timestamp),
             r#type: Some(r#type.into()),
             visibility: Some(LocalResourceVisibilityProto::Application.into()),
+            ..LocalResourceProto::default()
+        };
+        self.0.local_resources.push(StringLocalResourceMapProto {
+            key: Some(link.to_owned()),
+            value: Some(resource),
+        });
+        self
+    }
+
+    /// Localizes a file of the HDFS whose NameNode is at this port of this machine.
+    #[must_use]
+    pub fn hdfs_file(
+        mut self,
+        link: &str,
+        (port, path): (u16, &str),
+        timestamp: i64,
+        visibility: LocalResourceVisibilityProto,
+    ) -> Self {
+        let resource = LocalResourceProto {
+            resource: Some(UrlProto {
+                scheme: Some("hdfs".to_owned()),
+                host: Some("127.0.0.1".to_owned()),
+                port: Some(port.into()),
+                file: Some(path.to_owned()),
+                ..UrlProto::default()
+            }),
+            size: Some(0),
+            timestamp: Some(timestamp),
+            r#type: Some(LocalResourceTypeProto::File.into()),
+            visibility: Some(visibility.into()),
             ..LocalResourceProto::default()
         };
         self.0.local_resources.push(StringLocalResourceMapProto {

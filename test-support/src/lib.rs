@@ -8,6 +8,7 @@
 //! - [`simulated`]: ApplicationMasters and nodes that follow the rules of real ones without
 //!   processes.
 //! - [`folders`]: folders of a container, for a launch without localization.
+//! - [`hostile`]: processes that make their own end hard.
 //! - [`mounts`]: mounts that only one test sees.
 //! - [`HeldPort`]: a port whose server may be down without losing it.
 //! - [`Keytool`]: key stores as Java writes them.
@@ -18,13 +19,15 @@
 //! and the folders of `localize` only: no scheduling, no node, no processes. Unit tests of `wire`
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
-//! [`HeldPort`] needs the feature `net`, [`folders`] and [`mounts`] those of their names; all
-//! others but [`ids`], [`Keytool`] and [`skip`] need `rpc`.
+//! [`HeldPort`] needs the feature `net`, [`folders`], [`hostile`] and [`mounts`] those of their
+//! names; all others but [`ids`], [`Keytool`] and [`skip`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
 #[cfg(feature = "folders")]
 pub mod folders;
+#[cfg(feature = "hostile")]
+pub mod hostile;
 pub mod ids;
 mod keytool;
 #[cfg(feature = "mounts")]

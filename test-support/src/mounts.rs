@@ -66,7 +66,7 @@ pub fn set_writable(target: &Path, is_writable: bool) {
     } else {
         "remount,ro"
     };
-    // Of this mount only: files that are open for writing keep the whole file system writable.
+    // Only this mount is remounted: files open for writing keep the whole file system writable.
     mount(&["-o", &format!("{option},bind"), text(target)]);
 }
 

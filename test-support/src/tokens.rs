@@ -142,6 +142,8 @@ pub struct Allocation {
     pub container_type: ContainerTypeProto,
     /// Wishes of the application for the aggregation of its logs.
     pub log_aggregation: Option<LogAggregationContextProto>,
+    /// Whether a node's allocator gives the container out if it is opportunistic.
+    pub is_of_node: bool,
 }
 
 impl Allocation {
@@ -159,12 +161,18 @@ impl Allocation {
             version: 0,
             container_type: ContainerTypeProto::Task,
             log_aggregation: None,
+            is_of_node: false,
         }
     }
 
-    /// Makes the container opportunistic.
+    /// Makes the container opportunistic. Where the allocation says so, a new one is then one that
+    /// a node's allocator gave out in the ResourceManager's first epoch, from whose start, 0, ids
+    /// are counted down.
     #[must_use]
     pub fn opportunistic(mut self) -> Self {
+        if self.is_of_node && self.version == 0 {
+            self.id.id = -self.id.id.abs();
+        }
         self.execution_type = ExecutionType::Opportunistic;
         self
     }

@@ -10,7 +10,8 @@ import scala.Tuple2;
  * Jobs for a real Spark. Spark's own examples are not among its published artifacts.
  *
  * <p>{@code pi SLICES} estimates Pi from points in a square, and prints it. {@code words PARTITIONS INPUT OUTPUT} counts
- * words, which takes a shuffle, and writes a line {@code WORD COUNT} for each.
+ * words, which takes a shuffle, and writes a line {@code WORD COUNT} for each. {@code python PARTITIONS} has the module
+ * {@code packed} of the Python environment {@code env} square numbers, and prints their sum.
  */
 public final class SparkJobs {
     private static final int POINTS_OF_A_SLICE = 20_000;
@@ -24,6 +25,8 @@ public final class SparkJobs {
             int parts = Integer.parseInt(arguments[1]);
             if (arguments[0].equals("pi")) {
                 System.out.println("Pi is roughly " + pi(spark, parts));
+            } else if (arguments[0].equals("python")) {
+                System.out.println("Sum of squares: " + squares(spark, parts));
             } else {
                 countWords(spark, parts, arguments[2], arguments[3]);
             }
@@ -50,6 +53,17 @@ public final class SparkJobs {
             }
         }
         return inside;
+    }
+
+    private static long squares(JavaSparkContext spark, int partitions) {
+        List<Integer> numbers = new ArrayList<>();
+        for (int number = 1; number <= 100; number++) {
+            numbers.add(number);
+        }
+        return spark.parallelize(numbers, partitions)
+            .pipe(Arrays.asList("env/bin/python3", "-m", "packed"))
+            .map(Long::parseLong)
+            .reduce(Long::sum);
     }
 
     private static void countWords(JavaSparkContext spark, int partitions, String input, String output) {

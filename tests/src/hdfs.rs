@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hadoop_fs::{FileSystem, FileSystems, FsConfig};
+use hadoop_fs::{Caller, FileSystem, FileSystems, FsConfig};
 use serde_json::Value;
 use test_support::current_user;
 
@@ -104,7 +104,7 @@ impl Hdfs {
     pub fn files(&self) -> Box<dyn FileSystem> {
         let file_systems = FileSystems::new(FsConfig::default());
         let uri = self.uri().parse().expect("the URI of a test is one");
-        let opened = file_systems.open(&uri, &self.user);
+        let opened = file_systems.open(&uri, Caller::user(&self.user, "test"));
         opened.unwrap_or_else(|error| panic!("cannot open {}: {error}", self.uri()))
     }
 

@@ -77,7 +77,7 @@ impl Lab {
         }
         let conf = folder.join("conf");
         conf::write(&conf, &core_site, &yarn_site);
-        // Of the job's client: a job carries it.
+        // The configuration of the job's client: a job carries it.
         let mapred_site = conf::mapred_site(&folder);
         conf::write_file(&conf, MAPRED_SITE, &mapred_site.to_xml());
         write_files(&conf, &options);

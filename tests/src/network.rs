@@ -14,6 +14,8 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sched::{CloneFlags, unshare};
 
+use crate::process::run_within;
+
 /// Address of the test and its ResourceManager.
 pub const HUB: &str = "10.213.0.1";
 
@@ -95,20 +97,8 @@ impl NodeNetwork {
     #[must_use]
     pub fn enter(&self, command: &Command) -> Command {
         let mut entering = Command::new("nsenter");
-        entering
-            .arg(format!("--net=/proc/{}/ns/net", self.holder.id()))
-            .arg(command.get_program())
-            .args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => entering.env(name, value),
-                None => entering.env_remove(name),
-            };
-        }
-        if let Some(folder) = command.get_current_dir() {
-            entering.current_dir(folder);
-        }
-        entering
+        entering.arg(format!("--net=/proc/{}/ns/net", self.holder.id()));
+        run_within(entering, command)
     }
 
     fn ip(&self, arguments: &str) {

@@ -12,6 +12,7 @@ use test_support::scripted::ScriptedRm;
 use crate::conf::{self, NodePorts, Options, Properties};
 use crate::java::Vm;
 use crate::lab::{LOCALHOST, NodeSite};
+use crate::names::HostNames;
 use crate::node::NodeKind;
 use crate::process::Process;
 use crate::{java, java_nm, proc};
@@ -69,11 +70,27 @@ impl NodeProcess {
         change: impl FnOnce(&mut Properties),
     ) -> Self {
         let site = make_site(rm_port, change);
-        let mut command = match kind {
-            NodeKind::Java => java_nm::command(Vm::QuickStart, &site),
-            NodeKind::MeasuredJava => java_nm::command(Vm::Default, &site),
-            NodeKind::Agent(program) => agent_command(program, &site),
-        };
+        let command = node_command(kind, &site);
+        Self::spawn(command, site)
+    }
+
+    /// Starts a node as [`start`](Self::start) does, on a machine with these names.
+    ///
+    /// # Panics
+    /// When the node cannot be started.
+    #[must_use]
+    pub fn start_named(
+        kind: &NodeKind,
+        rm: &ScriptedRm,
+        names: &HostNames,
+        change: impl FnOnce(&mut Properties),
+    ) -> Self {
+        let site = make_site(rm.address().port(), change);
+        let command = names.enter(&node_command(kind, &site));
+        Self::spawn(command, site)
+    }
+
+    fn spawn(mut command: Command, site: NodeSite) -> Self {
         let started_at = Instant::now();
         let process = Process::start(&site.name, &mut command, &site.log_folder);
         Self {
@@ -174,6 +191,14 @@ fn make_site(rm_port: u16, change: impl FnOnce(&mut Properties)) -> NodeSite {
     change(&mut yarn_site);
     conf::write(&site.conf(), &core_site, &yarn_site);
     site
+}
+
+fn node_command(kind: &NodeKind, site: &NodeSite) -> Command {
+    match kind {
+        NodeKind::Java => java_nm::command(Vm::QuickStart, site),
+        NodeKind::MeasuredJava => java_nm::command(Vm::Default, site),
+        NodeKind::Agent(program) => agent_command(program, site),
+    }
 }
 
 /// Returns a command that runs the agent. Java may be missing: no ApplicationMaster of Hadoop's

@@ -122,6 +122,29 @@ pub fn processor_time(id: u32) -> Duration {
     TICK * ticks
 }
 
+/// Returns the memory that a process has resident and that is in no file, in bytes.
+///
+/// # Panics
+/// When the process has ended.
+#[must_use]
+pub fn anonymous_memory(id: u32) -> u64 {
+    let status = i32::try_from(id).ok().and_then(|id| Process::new(id).ok());
+    let status = status.and_then(|process| process.status().ok());
+    let kib = status.and_then(|status| status.rssanon);
+    kib.unwrap_or_else(|| panic!("process {id} has ended")) * 1024
+}
+
+/// Returns the processes that a process has started.
+#[must_use]
+pub fn children(id: u32) -> Vec<u32> {
+    let process = i32::try_from(id).ok().and_then(|id| Process::new(id).ok());
+    let tasks = process.and_then(|process| process.tasks().ok());
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks
+        .flat_map(|task| task.children().unwrap_or_default())
+        .collect()
+}
+
 /// Returns the largest resident memory that a process has had, in MiB.
 ///
 /// # Panics

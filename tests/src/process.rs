@@ -211,6 +211,23 @@ fn read(path: &Path) -> String {
         .unwrap_or_default()
 }
 
+/// Returns `outer` with the arguments, environment and folder of `command`. `outer` is a program
+/// that executes the rest of its arguments, such as `nsenter`.
+#[must_use]
+pub fn run_within(mut outer: Command, command: &Command) -> Command {
+    outer.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        outer.current_dir(folder);
+    }
+    outer
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use records::{ApplicationAttemptId, ApplicationId, ContainerId};
+use records::{ApplicationAttemptId, ApplicationId, ContainerName};
 use wire::credentials::Credentials;
 use wire::proto::hadoop_yarn::RemoteNodeProto;
 use wire::token::{Token, kind};
@@ -33,7 +33,7 @@ pub const SLEEP: &str = "exec sleep 6000";
 /// Returns the AMRMTokens in the token file of a container below `local_dir` of a node; `None`
 /// while it has not been launched there.
 #[must_use]
-pub fn tokens_of(local_dir: &Path, container: ContainerId) -> Option<Vec<Token>> {
+pub fn tokens_of(local_dir: &Path, container: ContainerName) -> Option<Vec<Token>> {
     let application = container.application_id().to_string();
     let users = fs::read_dir(local_dir.join("usercache")).ok()?;
     let file = users
@@ -61,7 +61,7 @@ pub fn wait_launched(local_dirs: &[PathBuf], application_id: ApplicationId) -> (
     let (node, mut tokens) = wait::until(format!("{container} launched"), LAUNCH_DEADLINE, || {
         let mut found = local_dirs.iter().enumerate();
         let found = found.find_map(|(node, local_dir)| {
-            let tokens = tokens_of(local_dir, container)?;
+            let tokens = tokens_of(local_dir, container.name())?;
             (!tokens.is_empty()).then_some((node, tokens))
         });
         found.ok_or("not there")

@@ -79,6 +79,29 @@ pub fn spark() -> Result<(), String> {
     }
 }
 
+/// Requires the programs that archives are made with (Debian: `libarchive-tools`, `zip`, `unzip`,
+/// `p7zip-full`, `python3`), and the compiler's package for `jar`.
+///
+/// # Errors
+/// With what is missing.
+pub fn archivers() -> Result<(), String> {
+    jdk()?;
+    runs("tar", "--version")?;
+    runs("bsdtar", "--version")?;
+    runs("zip", "-v")?;
+    runs("unzip", "-v")?;
+    runs("7z", "i")?;
+    python()
+}
+
+/// Requires Python with its module for virtual environments.
+///
+/// # Errors
+/// With what is missing.
+pub fn python() -> Result<(), String> {
+    runs("python3", "-m venv --help")
+}
+
 /// Requires Chromium, for tests of pages.
 ///
 /// # Errors
@@ -118,6 +141,15 @@ pub fn root() -> Result<(), String> {
 pub fn network_namespaces() -> Result<(), String> {
     runs("nsenter", "--version")?;
     runs("unshare", "--net ip link add hub type bridge")
+}
+
+/// Requires the right and the tools (Debian: `hostname`, `util-linux`) to give a process names of
+/// its own.
+///
+/// # Errors
+/// With what is missing.
+pub fn name_namespaces() -> Result<(), String> {
+    runs("unshare", "--mount --uts hostname node")
 }
 
 /// Requires a virtual machine: QEMU, and the tools that build its image unless it is built.

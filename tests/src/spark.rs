@@ -124,8 +124,8 @@ impl Spark {
         Self { jar }
     }
 
-    /// Starts the client of a job with this many executors of a core each, with further properties.
-    /// `arguments` begin with the job's name.
+    /// Starts the client of a job with this many executors of a core each, with further properties
+    /// and, where a name begins with `--`, options. `arguments` begin with the job's name.
     ///
     /// # Panics
     /// When the client cannot be started.
@@ -145,7 +145,11 @@ impl Spark {
             command.arg("--conf").arg(format!("{name}={value}"));
         }
         for (name, value) in further {
-            command.arg("--conf").arg(format!("{name}={value}"));
+            if name.starts_with("--") {
+                command.args([name, value]);
+            } else {
+                command.arg("--conf").arg(format!("{name}={value}"));
+            }
         }
         command
             .arg(&self.jar)

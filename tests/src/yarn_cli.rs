@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::java;
 use crate::lab::Lab;
 
-/// What one command printed.
+/// Output of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Printed {
     /// Exit status.

@@ -25,7 +25,7 @@ const IDLE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Work of a pool, kept under its lock.
 pub trait Work: Send + 'static {
-    /// What a thread performs without the lock.
+    /// Work that a thread performs without the lock.
     type Job: Send;
 
     /// Takes the next job that is due.

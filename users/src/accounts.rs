@@ -8,6 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::unistd::{Group, User, getegid, getgrouplist};
 use rustix::process::Gid;
 use thiserror::Error;
@@ -29,7 +30,40 @@ pub struct Account {
     pub(crate) groups: Vec<Gid>,
 }
 
+/// Numbers by which the kernel knows an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountIds {
+    /// User id.
+    pub uid: u32,
+    /// Id of the primary group.
+    pub gid: u32,
+    /// Ids of every group, the primary one included.
+    pub groups: Vec<u32>,
+}
+
 impl Account {
+    /// Returns the account with these numbers, as [`Self::ids`] gives them to another process;
+    /// `None`: they are the superuser's.
+    #[must_use]
+    pub fn of_ids(ids: AccountIds) -> Option<Self> {
+        (ids.uid != 0).then(|| Self {
+            name: ids.uid.to_string(),
+            uid: ids.uid,
+            gid: ids.gid,
+            groups: ids.groups.into_iter().map(Gid::from_raw).collect(),
+        })
+    }
+
+    /// Returns the numbers of the account.
+    #[must_use]
+    pub fn ids(&self) -> AccountIds {
+        AccountIds {
+            uid: self.uid,
+            gid: self.gid,
+            groups: self.groups.iter().map(|gid| gid.as_raw()).collect(),
+        }
+    }
+
     /// Returns the account of nobody in particular: no groups, and an id that owns no files
     /// (kernel: `overflowuid`). The kernel grants it what any user may do.
     #[must_use]
@@ -78,12 +112,23 @@ pub enum RefusedUser {
     },
 }
 
-/// Group of the configuration that the system does not know.
+/// Group of the configuration that cannot be had.
 #[derive(Debug, Error)]
-#[error("the system has no group {name}")]
-pub struct UnknownGroup {
-    /// Name of the group.
-    pub name: String,
+pub enum GroupError {
+    /// The system does not know it.
+    #[error("the system has no group {name}")]
+    Unknown {
+        /// Name of the group.
+        name: String,
+    },
+    /// The system does not answer.
+    #[error("cannot look up group {name}: {source}")]
+    LookUp {
+        /// Name of the group.
+        name: String,
+        /// Error of the system.
+        source: Errno,
+    },
 }
 
 /// Asks the system for an account: its ids and groups. `None`: it has none of this name.
@@ -104,15 +149,19 @@ impl Users {
     ///
     /// # Errors
     /// The system does not know the group.
-    pub fn new(rules: Rules, file_group: Option<&str>) -> Result<Self, UnknownGroup> {
+    pub fn new(rules: Rules, file_group: Option<&str>) -> Result<Self, GroupError> {
         let file_group = match file_group {
             None => getegid(),
             Some(name) => {
-                let group = Group::from_name(name).ok().flatten();
-                let unknown = || UnknownGroup {
-                    name: name.to_owned(),
-                };
-                group.ok_or_else(unknown)?.gid
+                let name = || name.to_owned();
+                let group = Group::from_name(&name());
+                let group = group.map_err(|source| GroupError::LookUp {
+                    name: name(),
+                    source,
+                });
+                group?
+                    .ok_or_else(|| GroupError::Unknown { name: name() })?
+                    .gid
             }
         };
         Ok(Self {

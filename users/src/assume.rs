@@ -51,6 +51,25 @@ impl Account {
     }
 }
 
+/// Gives up every capability of this process, and those that a program could gain. The user stays.
+///
+/// # Errors
+/// The kernel's refusal; the process must exit then.
+pub fn renounce_capabilities() -> Result<(), Errno> {
+    drop_bounding_set()?;
+    match clear_ambient_capability_set() {
+        Ok(()) | Err(Errno::INVAL) => {}
+        Err(error) => return Err(error),
+    }
+    set_no_new_privs(true)?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, none)
+}
+
 /// Removes every capability that the kernel knows from the bounding set. Without `CAP_SETPCAP` the
 /// set stays: no program can gain from it, since new privileges are refused.
 fn drop_bounding_set() -> Result<(), Errno> {

@@ -9,7 +9,8 @@
 //!
 //! - `rules`: who may run containers, and as whom; pure. `executor_cfg`: the rules' file, parsed
 //! - `accounts`: look-ups in the system's directory of users, remembered for some minutes
-//! - `assume`: what a new process does before it executes a program of the account
+//! - `assume`: what a new process does before it executes a program of the account, or reads what
+//!   strangers send
 //! - `act`: a thread that uses files with the account's rights
 //! - `privileges`: what this process must be allowed to for all of that
 //!
@@ -24,7 +25,8 @@ mod executor_cfg;
 mod privileges;
 mod rules;
 
-pub use accounts::{Account, RefusedUser, UnknownGroup, Users};
+pub use accounts::{Account, AccountIds, GroupError, RefusedUser, Users};
+pub use assume::renounce_capabilities;
 pub use executor_cfg::{ExecutorCfg, ExecutorCfgError};
 pub use privileges::{Obstacle, obstacles, seal_this_process};
 pub use rules::{Refusal, Rules, RunAs, UserPattern};

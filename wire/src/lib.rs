@@ -17,6 +17,7 @@
 //! | [`raw_message`] | messages edited field by field, unknown fields kept |
 //! | [`decode_cost`] | the memory that decoding a request takes, before it is decoded |
 //! | [`convert`] | protobuf to [`records`] values and back |
+//! | [`run_time`] | how long a container ran, in the status of its end |
 //! | [`protocol`] | YARN's protocols: their methods, typed, for clients and servers |
 
 pub mod client;
@@ -34,6 +35,7 @@ pub mod proto;
 pub mod protocol;
 pub mod raw_message;
 pub mod rpc;
+pub mod run_time;
 pub mod sasl;
 pub mod secrets;
 pub mod server;

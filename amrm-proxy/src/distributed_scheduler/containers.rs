@@ -16,18 +16,9 @@ use wire::proto::hadoop_yarn::{
     NmTokenProto,
 };
 use wire::secrets::{nm_token, put_container_token};
-use wire::token::{MasterKey, Signer};
+use wire::token::Signer;
 
-/// Master keys with which this node signs tokens. The ResourceManager gives them to all its nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeTokenKeys {
-    /// Key that signs container tokens.
-    pub container_token: MasterKey,
-    /// Key that signs NMTokens.
-    pub nm_token: MasterKey,
-    /// Identifier of the ResourceManager that this node is registered with; equal on all its nodes.
-    pub rm_identifier: i64,
-}
+use crate::node_keys::NodeTokenKeys;
 
 /// User and validity of a call's container tokens.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,18 @@ use wire::proto::hadoop_yarn::ResourceRequestProto;
 
 use crate::store::{AsksRecord, BlacklistRecord, LimitsRecord, NextIdRecord, Part, Record as _};
 
+/// Grant of the ResourceManager for opportunistic containers.
+pub(super) const LIMITS: Part = Part::new("limits");
+
+/// Lower bound of the container ids in use.
+pub(super) const NEXT_ID: Part = Part::new("next-id");
+
+/// Opportunistic asks outstanding.
+pub(super) const ASKS: Part = Part::new("asks");
+
+/// Hosts that must not be used.
+pub(super) const BLACKLIST: Part = Part::new("blacklist");
+
 /// Number of container ids that a record reserves ahead. The record is renewed when half of them
 /// are used. No call waits for the record, whose disk may be full for long: the other half is more
 /// than an AM gets meanwhile. Each restart of the agent leaves out as many of 2^40 ids.
@@ -64,33 +76,28 @@ pub(super) fn blacklist(state: &DistributedAllocatorState) -> Option<Vec<u8>> {
     (!hosts.is_empty()).then(|| BlacklistRecord { hosts }.to_stored())
 }
 
-/// Adds a stored record to the state. Returns `false` when it cannot be decoded. Parts of others
-/// are ignored.
+/// Adds a stored record to the state. Returns `false` when it cannot be decoded.
 pub(super) fn restore_part(
     state: &mut DistributedAllocatorState,
     part: Part,
     stored: &[u8],
 ) -> bool {
     let added = match part {
-        Part::Identity
-        | Part::Registration
-        | Part::Outstanding
-        | Part::RoleHistory
-        | Part::RoleHistoryPlaces => Some(()),
-        Part::Limits => LimitsRecord::from_stored(stored)
+        LIMITS => LimitsRecord::from_stored(stored)
             .and_then(|record| read_limits(&record))
             .map(|grant| state.grant = Some(grant)),
-        Part::NextId => {
+        NEXT_ID => {
             NextIdRecord::from_stored(stored).map(|record| state.lowest_container_id = record.floor)
         }
-        Part::Asks => AsksRecord::from_stored(stored).and_then(|record| {
+        ASKS => AsksRecord::from_stored(stored).and_then(|record| {
             let asks = record.asks.iter().map(|ask| ask.try_into().ok());
             state.asks = asks.collect::<Option<_>>()?;
             Some(())
         }),
-        Part::Blacklist => {
+        BLACKLIST => {
             BlacklistRecord::from_stored(stored).map(|record| state.blacklist = record.hosts)
         }
+        _ => None,
     };
     added.is_some()
 }

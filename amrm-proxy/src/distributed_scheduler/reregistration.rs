@@ -10,8 +10,11 @@
 use records::MonoMillis;
 use sched::DistributedAllocation;
 
-use super::{CallInProgress, DistributedScheduler, NodeTokenKeys};
-use crate::interceptor::{Context, Request};
+use super::{CallInProgress, DistributedScheduler};
+use crate::call::Request;
+use crate::interceptor::Context;
+use crate::node_keys::NodeTokenKeys;
+use crate::rm_forwarder::AllocatedContainers;
 
 /// Time within which a node registers with a new ResourceManager, in milliseconds; attempts are
 /// seconds apart. After it the node's registration is assumed to be the current one.
@@ -65,7 +68,7 @@ impl DistributedScheduler {
     /// Starts afresh after a registration by this node for `request`, which is sent without
     /// containers.
     pub(super) fn on_new_rm(&mut self, request: &mut Request, context: &Context<'_>) {
-        request.allocated.clear();
+        request.notes.take::<AllocatedContainers>();
         let request_id = match self.in_progress.take() {
             Some(CallInProgress::Next { request_id, .. }) => Some(request_id),
             Some(CallInProgress::Repeat) => self.last.as_ref().map(|last| last.request_id),

@@ -21,8 +21,9 @@ use wire::proto::hadoop_yarn::{
 use wire::token::{MasterKey, kind};
 
 use super::*;
+use crate::node_keys::NodeTokenKeys;
 use crate::store::{NextIdRecord, Record as _};
-use crate::testing::{ATTEMPT, allocate, answer, context, raw};
+use crate::testing::{ATTEMPT, Requested, allocate, answer, context, raw};
 
 /// Memory of the largest container that the ResourceManager grants.
 const LARGEST_MB: u64 = 2048;
@@ -103,11 +104,7 @@ impl Attempt {
                     self.persisted.insert(part, value);
                 }
                 Action::Observe(observation) => self.observed.push(observation),
-                Action::UseRmToken(_)
-                | Action::UpdateContainers(_)
-                | Action::WithdrawUpdates(_)
-                | Action::SaveHistory(_)
-                | Action::PublishHistory(_) => {
+                Action::UseRmToken(_) => {
                     panic!("{action:?} is not its business")
                 }
             }
@@ -116,28 +113,36 @@ impl Attempt {
 
     fn register(&mut self, start: i64, node_count: u16) {
         let mut outcome = Ok(granted(start, node_count));
-        let mut actions = Vec::new();
+        let mut actions = Requested::new();
         let keys = self.keys.clone();
         let context = Context {
             keys: keys.as_ref(),
             ..context(self.now_ms)
         };
-        self.scheduler
-            .on_response(AmMethod::Register, &mut outcome, &context, &mut actions);
-        self.take(actions);
+        self.scheduler.on_response(
+            AmMethod::Register,
+            &mut outcome,
+            &context,
+            &mut actions.actions(),
+        );
+        self.take(actions.chain);
     }
 
     /// Registers the attempt with a new ResourceManager during the current call.
     fn rejoin(&mut self, start: i64) {
         let mut request = allocate(&AllocateRequestProto::default());
-        request.allocated.push(Bytes::new());
-        let mut actions = Vec::new();
+        request.notes.put(AllocatedContainers(vec![Bytes::new()]));
+        let mut actions = Requested::new();
         let context = context(self.now_ms);
         let grant = granted(start, 3);
-        self.scheduler
-            .on_reregistered(Some(&grant), &mut request, &context, &mut actions);
-        assert_eq!(request.allocated, Vec::<Bytes>::new());
-        self.take(actions);
+        self.scheduler.on_reregistered(
+            Some(&grant),
+            &mut request,
+            &context,
+            &mut actions.actions(),
+        );
+        assert_eq!(request.notes.get::<AllocatedContainers>(), None);
+        self.take(actions.chain);
     }
 
     /// Registers this node with the new ResourceManager.
@@ -161,13 +166,14 @@ impl Attempt {
             keys: self.keys.as_ref(),
             ..context(self.now_ms)
         };
-        let mut actions = Vec::new();
+        let mut actions = Requested::new();
         let passed = self
             .scheduler
-            .on_request(&mut request, &context, &mut actions);
-        self.take(actions);
+            .on_request(&mut request, &context, &mut actions.actions());
+        self.take(actions.chain);
         passed?;
-        let announced = request.allocated.into_iter();
+        let announced = request.notes.take::<AllocatedContainers>();
+        let announced = announced.map(|note| note.0).unwrap_or_default().into_iter();
         Ok((
             AllocateRequestProto::decode(request.message.encode()).unwrap(),
             announced
@@ -200,10 +206,14 @@ impl Attempt {
             keys: self.keys.as_ref(),
             ..context(self.now_ms)
         };
-        let mut actions = Vec::new();
-        self.scheduler
-            .on_response(AmMethod::Allocate, outcome, &context, &mut actions);
-        self.take(actions);
+        let mut actions = Requested::new();
+        self.scheduler.on_response(
+            AmMethod::Allocate,
+            outcome,
+            &context,
+            &mut actions.actions(),
+        );
+        self.take(actions.chain);
     }
 
     /// Makes a call that succeeds.
@@ -370,12 +380,13 @@ fn hosts_on_the_blacklist_get_nothing_and_the_list_goes_on() {
     };
     attempt
         .scheduler
-        .on_request(&mut request, &context, &mut Vec::new())
+        .on_request(&mut request, &context, &mut Requested::new().actions())
         .unwrap();
     let passed = AllocateRequestProto::decode(request.message.encode()).unwrap();
     assert_eq!(passed.blacklist_request, Some(list));
-    assert_eq!(request.allocated.len(), 1);
-    let container = ContainerProto::decode(request.allocated[0].clone()).unwrap();
+    let AllocatedContainers(allocated) = request.notes.take().unwrap();
+    assert_eq!(allocated.len(), 1);
+    let container = ContainerProto::decode(allocated[0].clone()).unwrap();
     assert_eq!(container.node_id.unwrap().host(), "host2");
 }
 

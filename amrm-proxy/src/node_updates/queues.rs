@@ -344,6 +344,21 @@ mod tests {
     }
 
     #[test]
+    fn a_call_has_at_most_a_thousand_promotions_and_the_rest_follows() {
+        let (mut queues, now) = (Queues::default(), Instant::now());
+        let total = 2 * i64::try_from(PER_CALL_MAX).unwrap() + 1;
+        queues.add(order("node", 0..total, 1), now);
+        let (mut sizes, mut sent) = (Vec::new(), BTreeSet::new());
+        while let Some(call) = queues.next(now) {
+            sizes.push(call.containers.len());
+            sent.extend(call.containers.iter().map(|(id, _)| *id));
+            queues.answered(&call, reached(&call), now);
+        }
+        assert_eq!(sizes, [1_000, 1_000, 1]);
+        assert_eq!(sent, (0..total).map(id).collect());
+    }
+
+    #[test]
     fn a_refusal_is_retried_until_the_token_is_of_no_use() {
         let (mut queues, mut now) = (Queues::default(), Instant::now());
         queues.add(order("node", [1].into_iter(), 1), now);

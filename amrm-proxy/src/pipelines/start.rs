@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use records::ApplicationAttemptId;
 use thiserror::Error;
-use wire::credentials::{CredentialsError, SecretBytes};
+use wire::credentials::{Credentials, CredentialsError, SecretBytes, replace_kind};
 use wire::exception::{HadoopException, RemoteException};
+use wire::secrets::attempt_of;
+use wire::token::{Token, kind};
 
 use super::{AmrmProxy, PIPELINES_MAX};
-use crate::config::OptIn;
+use crate::config::{OptIn, TokenPolicy};
 use crate::pipeline::Pipeline;
 
 /// Start of an AM, as requested from this node.
@@ -32,9 +34,10 @@ pub struct AmStart<'a> {
 pub enum Admission {
     /// The AM has no AMRMToken and cannot call the ResourceManager, so it is not proxied.
     NoToken,
-    /// The AM is proxied, and must be started with other credentials.
+    /// The AM is proxied, and must be started with these credentials.
     Admitted {
-        /// Credentials with the local token in place of the ResourceManager's. Secret.
+        /// Credentials, with the local token in place of the ResourceManager's unless the AM keeps
+        /// that. Secret.
         credentials: SecretBytes,
         /// Handle through which the caller reports the outcome of the start.
         start: PendingStart,
@@ -76,6 +79,51 @@ impl Drop for PendingStart {
         if let Some(pipeline) = pipelines.settle_start(attempt, &self.pipeline) {
             tracing::info!(%attempt, "the ApplicationMaster was not started; the pipeline ends");
             self.proxy.end(&pipeline);
+        }
+    }
+}
+
+/// AMRMToken of the ResourceManager that an AM's start brings, and the credentials for the AM.
+pub(super) struct GivenTokens {
+    pub(super) rm_token: Token,
+    pub(super) credentials: SecretBytes,
+}
+
+impl AmrmProxy {
+    /// Returns the ResourceManager's AMRMToken in an AM's credentials, and the credentials that the
+    /// AM is to be started with; `None` without such a token.
+    pub(super) fn given_tokens(
+        &self,
+        start: &AmStart<'_>,
+    ) -> Result<Option<GivenTokens>, AdmitError> {
+        let attempt = start.attempt;
+        let unreadable = |source| AdmitError::Credentials { attempt, source };
+        match self.config.token {
+            TokenPolicy::Replace => {
+                // Alias and service are empty, as in the ResourceManager's token: the AM's library
+                // fills in the address that it connects to.
+                let token = self.shared.tokens.local().token_for(attempt);
+                let replaced = replace_kind(start.credentials, "", &token).map_err(unreadable)?;
+                let rm_token = replaced.removed.into_iter().next();
+                Ok(rm_token.map(|rm_token| GivenTokens {
+                    rm_token,
+                    credentials: replaced.stream,
+                }))
+            }
+            TokenPolicy::Keep => {
+                let found = Credentials::read(start.credentials).map_err(unreadable)?;
+                // The ResourceManager's has the empty alias, which comes first. A job may bring
+                // others, which are no tokens of this attempt or no better.
+                let is_own = |token: &Token| {
+                    let names = attempt_of(&token.identifier);
+                    token.kind == kind::AM_RM_TOKEN && names.is_ok_and(|named| named == attempt)
+                };
+                let rm_token = found.tokens.into_values().find(is_own);
+                Ok(rm_token.map(|rm_token| GivenTokens {
+                    rm_token,
+                    credentials: SecretBytes(start.credentials.to_vec()),
+                }))
+            }
         }
     }
 }

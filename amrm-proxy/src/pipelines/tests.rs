@@ -11,15 +11,17 @@ use wire::secrets::RollTimes;
 use wire::token::kind;
 
 use super::*;
-use crate::config::{DistributedAllocatorConfig, FileAccess, ThrottleConfig};
-use crate::distributed_scheduler::NodeTokenKeys;
-use crate::interceptor::AmMethod;
+use crate::call::AmMethod;
+use crate::config::{DistributedAllocatorConfig, InterceptorKind, ThrottleConfig};
+use crate::node_keys::NodeTokenKeys;
 use crate::observe::NoObserver;
 use crate::rm_forwarder::RmConfig;
 use crate::store::{KEY_SPACE, NoStore};
 use crate::testing::ATTEMPT;
 
 mod effects;
+mod example;
+mod stored;
 
 struct Unregistered;
 
@@ -29,13 +31,9 @@ impl NodeKeys for Unregistered {
     }
 }
 
-/// Makes a proxy whose ResourceManager does not listen.
-fn proxy(store: Arc<dyn Store>) -> Arc<AmrmProxy> {
-    proxy_of("127.0.0.1:1".to_owned(), store, StoredState::default())
-}
-
-fn proxy_of(rm: String, store: Arc<dyn Store>, found: StoredState) -> Arc<AmrmProxy> {
-    let config = ProxyConfig {
+/// Returns a configuration without interceptors.
+fn config_of(rm: String) -> ProxyConfig {
+    ProxyConfig {
         pipeline: vec![InterceptorKind::Forwarder],
         rm: RmConfig {
             addresses: vec![rm],
@@ -43,6 +41,7 @@ fn proxy_of(rm: String, store: Arc<dyn Store>, found: StoredState) -> Arc<AmrmPr
             retry_interval: Duration::from_secs(1),
             distributed_scheduling: false,
         },
+        token: TokenPolicy::default(),
         keys: RollTimes {
             interval: 1000,
             overlap: 300,
@@ -51,7 +50,19 @@ fn proxy_of(rm: String, store: Arc<dyn Store>, found: StoredState) -> Arc<AmrmPr
         relabel: Vec::new(),
         role_history: None,
         allocator: DistributedAllocatorConfig::default(),
-    };
+    }
+}
+
+/// Makes a proxy whose ResourceManager does not listen.
+fn proxy(store: Arc<dyn Store>) -> Arc<AmrmProxy> {
+    proxy_of("127.0.0.1:1".to_owned(), store, StoredState::default())
+}
+
+fn proxy_of(rm: String, store: Arc<dyn Store>, found: StoredState) -> Arc<AmrmProxy> {
+    configured(config_of(rm), store, found)
+}
+
+fn configured(config: ProxyConfig, store: Arc<dyn Store>, found: StoredState) -> Arc<AmrmProxy> {
     let parts = ProxyParts {
         store,
         found,
@@ -140,7 +151,7 @@ fn a_call_on_its_last_steps_writes_nothing_once_its_attempt_is_forgotten() {
         begin(proxy).succeeded();
         let pipeline = proxy.lock().get(ATTEMPT).cloned().unwrap();
         proxy.application_ended(ATTEMPT.application_id);
-        pipeline.persist_identity(&renewed());
+        pipeline.persist_identity(&renewed(), None);
         pipeline
     };
     assert_eq!(
@@ -153,7 +164,7 @@ fn a_call_on_its_last_steps_writes_nothing_once_its_attempt_is_forgotten() {
     let stored = stored_after(|proxy| {
         let old = end_and_write(proxy);
         begin(proxy).succeeded();
-        old.persist_identity(&renewed());
+        old.persist_identity(&renewed(), None);
     });
     assert_eq!(stored, Some(first));
 }

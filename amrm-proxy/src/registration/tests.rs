@@ -35,12 +35,7 @@ struct Attempt {
 
 /// Makes a request of ApplicationMasterProtocol.
 fn request(method: AmMethod, message: &impl prost::Message) -> Request {
-    Request {
-        method,
-        message: raw(message),
-        allocated: Vec::new(),
-        preferences: Default::default(),
-    }
+    Request::new(method, raw(message))
 }
 
 fn not_registered() -> Outcome {
@@ -210,11 +205,10 @@ impl Attempt {
     /// Makes the same attempt as restored after a restart of the agent.
     fn restarted(&self) -> Self {
         let mut attempt = Self::new();
-        for (part, value) in &self.persisted {
-            if let Some(value) = value {
-                attempt.registration.restore(ATTEMPT, *part, value);
-            }
-        }
+        let stored = self.persisted.iter();
+        let parts =
+            stored.filter_map(|(part, value)| Some((part.key().to_owned(), value.clone()?)));
+        attempt.registration.restore(ATTEMPT, &parts.collect());
         attempt.persisted = self.persisted.clone();
         attempt
     }
@@ -224,12 +218,8 @@ impl Attempt {
 fn an_attempt_is_registered_again_with_the_same_bytes() {
     let message = [&register_request().encode_to_vec(), UNKNOWN].concat();
     let mut attempt = Attempt::new();
-    let mut register = Request {
-        method: AmMethod::Register,
-        message: RawMessage::parse(message.clone().into()).unwrap(),
-        allocated: Vec::new(),
-        preferences: Default::default(),
-    };
+    let raw = RawMessage::parse(message.clone().into()).unwrap();
+    let mut register = Request::new(AmMethod::Register, raw);
     let _ = attempt.registration.on_request(&mut register);
     let _ = attempt.outcome(&mut register, Ok(Response::default()));
     let mut request = attempt.begin(&allocate_with(0, Vec::new()));
@@ -265,19 +255,15 @@ fn what_is_outstanding_is_said_again_and_numbers_are_translated_from_then_on() {
 fn an_empty_call_goes_as_it_came() {
     let mut attempt = Attempt::registered();
     let message = [&allocate_with(0, vec![]).encode_to_vec(), UNKNOWN].concat();
-    let mut request = Request {
-        method: AmMethod::Allocate,
-        message: RawMessage::parse(message.clone().into()).unwrap(),
-        allocated: Vec::new(),
-        preferences: Default::default(),
-    };
+    let raw = RawMessage::parse(message.clone().into()).unwrap();
+    let mut request = Request::new(AmMethod::Allocate, raw);
     assert!(!attempt.registration.on_request(&mut request));
     assert_eq!(request.message.encode(), message);
     attempt
         .done(&mut request, Ok(answer(&answer_with(1, vec![]))))
         .unwrap();
     assert!(attempt.registration.outstanding.is_none());
-    assert!(!attempt.persisted.contains_key(&Part::Outstanding));
+    assert!(!attempt.persisted.contains_key(&OUTSTANDING));
 }
 
 #[test]
@@ -391,7 +377,7 @@ fn an_am_that_registers_by_itself_begins_anew() {
         .done(&mut again, Ok(answer(&answer_with(1, vec![]))))
         .unwrap();
     attempt.register(&register_request());
-    assert_eq!(attempt.persisted[&Part::Outstanding], None);
+    assert_eq!(attempt.persisted[&OUTSTANDING], None);
     assert_eq!(
         sent(&attempt.begin(&allocate_with(0, vec![]))),
         allocate_with(0, vec![])
@@ -413,7 +399,7 @@ fn an_attempt_that_never_registered_hears_so() {
 #[test]
 fn finishing_registers_again_until_it_is_on_record() {
     let mut attempt = Attempt::registered();
-    let finish = request(AmMethod::Finish, &allocate_with(0, vec![]));
+    let finish = || request(AmMethod::Finish, &allocate_with(0, vec![]));
     let answer = |is_unregistered| {
         Ok(Response {
             message: raw(&FinishApplicationMasterResponseProto {
@@ -423,7 +409,7 @@ fn finishing_registers_again_until_it_is_on_record() {
         })
     };
     for is_unregistered in [false, true] {
-        let mut request = finish.clone();
+        let mut request = finish();
         let _ = attempt.registration.on_request(&mut request);
         assert!(matches!(
             attempt.outcome(&mut request, not_registered()),
@@ -432,16 +418,16 @@ fn finishing_registers_again_until_it_is_on_record() {
         attempt
             .admit(&mut request, Ok(Response::default()))
             .unwrap();
-        assert_eq!(request.message.encode(), finish.message.encode());
+        assert_eq!(request.message.encode(), finish().message.encode());
         let _ = attempt.outcome(&mut request, answer(is_unregistered));
     }
-    let mut request = finish.clone();
+    let mut request = finish();
     let _ = attempt.registration.on_request(&mut request);
     assert!(matches!(
         attempt.outcome(&mut request, not_registered()),
         Step::Done(Err(_))
     ));
-    assert_eq!(attempt.persisted[&Part::Registration], None);
+    assert_eq!(attempt.persisted[&REGISTRATION], None);
 }
 
 /// Returns a first call that moves the master's page.

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerId, MonoMillis, NodeId};
+use refusals::Findings;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerUpdateTypeProto, ExecutionTypeProto, UpdateContainerErrorProto,
@@ -168,8 +169,12 @@ impl Promotions {
         }
     }
 
-    /// Handles a granted update.
-    pub(super) fn granted(&mut self, updated: &UpdatedContainerProto) -> Answer {
+    /// Handles a granted update. What is missing in one goes to `incomplete`.
+    pub(super) fn granted(
+        &mut self,
+        updated: &UpdatedContainerProto,
+        incomplete: &mut Findings,
+    ) -> Answer {
         let container = &updated.container;
         let id = container.id.as_ref();
         let Some(id) = id.and_then(|id| ContainerId::try_from(id).ok()) else {
@@ -193,14 +198,20 @@ impl Promotions {
         match (node, container.container_token.clone()) {
             (Some(node), Some(token)) => Answer::Granted(Granted { id, node, token }),
             (Some(_) | None, _) => {
-                tracing::warn!(container = %id, "a granted promotion has no node or no token");
+                incomplete.add(id);
                 Answer::Withheld
             }
         }
     }
 
-    /// Handles an update error. Returns whether it belongs to a request of this node.
-    pub(super) fn refused(&mut self, error: &UpdateContainerErrorProto, now: MonoMillis) -> bool {
+    /// Handles an update error. Returns whether it belongs to a request of this node. The reason of
+    /// a final one goes to `refusals`.
+    pub(super) fn refused(
+        &mut self,
+        error: &UpdateContainerErrorProto,
+        now: MonoMillis,
+        refusals: &mut Findings,
+    ) -> bool {
         let Some(request) = &error.update_request else {
             return false;
         };
@@ -222,7 +233,7 @@ impl Promotions {
                 self.put_back(id, now);
             }
             (Stage::Asked, reason) => {
-                tracing::info!(container = %id, reason, "a promotion is refused");
+                refusals.add(format_args!("{id}: {reason}"));
                 self.set(id, Stage::Settled);
             }
         }

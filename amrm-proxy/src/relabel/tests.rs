@@ -11,7 +11,7 @@ use wire::proto::hadoop_yarn::{
 };
 
 use super::*;
-use crate::testing::{ATTEMPT, allocate, answer, context};
+use crate::testing::{ATTEMPT, Requested, allocate, answer, context};
 
 fn rule(percent: u8) -> RelabelRule {
     RelabelRule {
@@ -48,7 +48,7 @@ fn passed(
         ..AllocateRequestProto::default()
     });
     relabel
-        .on_request(&mut request, &context(0), &mut Vec::new())
+        .on_request(&mut request, &context(0), &mut Requested::new().actions())
         .unwrap();
     let read = AllocateRequestProto::decode(request.message.encode()).unwrap();
     let describe = |ask: ResourceRequestProto| {

@@ -4,10 +4,25 @@
 use records::{MonoMillis, Now};
 use role_history::Snapshot;
 
-use super::view::HistorySource;
+use super::view::{HistorySource, RoleHistoryView};
 use super::{ServiceHistory, persisted, publish};
 use crate::interceptor::Action;
 use crate::store::Part;
+
+/// Asks that name nodes of a role history in the place of any node.
+pub(super) const ASKS: Part = Part::new("role-history");
+
+/// Hosts and racks that these asks name.
+pub(super) const PLACES: Part = Part::new("role-history-places");
+
+/// Effect of a service's history outside of the pipeline.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Save this copy of the history, off the call's path.
+    Save(Box<Snapshot>),
+    /// Publish this view of the history for readers.
+    Publish(Box<RoleHistoryView>),
+}
 
 /// Interval between saves, between views, and between records of the named places, in milliseconds
 /// for each [`INTERVAL_ENTRIES`] entries. Each takes up to some milliseconds per so many.
@@ -28,7 +43,7 @@ impl ServiceHistory {
     }
 
     /// Saves what changed, if the files are known and the last save was long enough ago.
-    pub(super) fn save(&mut self, now: Now, is_last: bool, actions: &mut Vec<Action>) {
+    pub(super) fn save(&mut self, now: Now, is_last: bool, effects: &mut Vec<Effect>) {
         let is_ready = match self.source {
             HistorySource::Loading | HistorySource::Unavailable => false,
             HistorySource::New | HistorySource::File { .. } => true,
@@ -42,13 +57,13 @@ impl ServiceHistory {
         {
             self.is_saving = true;
             self.saved_at = now.mono;
-            actions.push(Action::SaveHistory(Box::new(snapshot)));
+            effects.push(Effect::Save(Box::new(snapshot)));
         }
     }
 
     /// Publishes the view, if the last one is old enough. What changes after it comes with a later
     /// call, which every AM makes.
-    pub(super) fn publish(&mut self, now: Now, actions: &mut Vec<Action>) {
+    pub(super) fn publish(&mut self, now: Now, effects: &mut Vec<Effect>) {
         let is_fresh = |at: MonoMillis| now.mono.since(at) < self.interval_ms();
         if self.viewed_at.is_some_and(is_fresh) {
             return;
@@ -56,7 +71,7 @@ impl ServiceHistory {
         self.viewed_at = Some(now.mono);
         self.view.source = self.source;
         publish::fill(&mut self.view, &self.service);
-        actions.push(Action::PublishHistory(Box::new(self.view.clone())));
+        effects.push(Effect::Publish(Box::new(self.view.clone())));
     }
 
     pub(super) fn persist(&mut self, now: MonoMillis, actions: &mut Vec<Action>) {
@@ -65,14 +80,14 @@ impl ServiceHistory {
         }
         if std::mem::take(&mut self.is_unpersisted) {
             let record = persisted::encode(&self.asks);
-            actions.push(Action::Persist(Part::RoleHistory, record));
+            actions.push(Action::Persist(ASKS, record));
         }
         let is_due = |at: MonoMillis| now.since(at) >= self.interval_ms();
         if self.are_places_unpersisted && self.places_at.is_none_or(is_due) {
             self.are_places_unpersisted = false;
             self.places_at = Some(now);
             let record = persisted::encode_places(&self.asks);
-            actions.push(Action::Persist(Part::RoleHistoryPlaces, record));
+            actions.push(Action::Persist(PLACES, record));
         }
     }
 

@@ -46,7 +46,7 @@ const OTHER_BYTES: u64 = 1_024;
 
 /// Longest wait of an AM's registration for its history. Afterwards the AM goes on with an empty
 /// one, which the files join when they are loaded.
-const LOAD_WAIT: Duration = Duration::from_millis(100);
+const LOAD_WAIT: Duration = Duration::from_secs(1);
 
 /// Pause before files are opened again that could not be used.
 const RETRY_PAUSE: Duration = Duration::from_secs(30);
@@ -210,8 +210,13 @@ pub(crate) struct HistoryFile {
 }
 
 impl HistoryFile {
+    /// Returns whether [`news`](Self::news) may return some.
+    pub(crate) fn may_have_news(&self, is_registration: bool) -> bool {
+        (is_registration && self.is_loading) || !self.news.is_empty()
+    }
+
     /// Returns the news since the last call. Before a registration, waits for the load for at most
-    /// 100 ms.
+    /// a second.
     pub(crate) async fn news(&mut self, is_registration: bool) -> Vec<HistoryNews> {
         let mut news = Vec::new();
         if is_registration && self.is_loading {

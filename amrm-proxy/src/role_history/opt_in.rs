@@ -3,7 +3,7 @@
 use role_history::opt_in::{GUARANTEED_VARIABLE, POLICY_VARIABLE, SERVICE_VARIABLE};
 
 use super::policy::{Policies, PolicyError};
-use crate::config::applies;
+use crate::rules::applies;
 
 /// Longest text of policies, in bytes.
 const POLICY_BYTES_MAX: usize = 16_384;

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use prost::Message as _;
 use records::{ContainerExitStatus, ContainerId};
-use role_history::{CompletedContainer, NodeReport, NodeState};
+use role_history::{CompletedContainer, NodeReport, NodeState, Ran};
 use wire::proto::hadoop_yarn::{
-    ContainerIdProto, ContainerProto, ContainerStatusProto, NodeReportProto, NodeStateProto,
-    RemoteNodeProto,
+    ContainerIdProto, ContainerProto, ContainerStatusProto, ExecutionTypeProto, NodeReportProto,
+    NodeStateProto, RemoteNodeProto,
 };
 
 use super::asks::AskKey;
+use crate::call::Response;
 use crate::fields::{allocate_response, distributed_allocate_response, register_response};
-use crate::interceptor::Response;
 
 /// Longest diagnostics of an ended container that are kept, in characters.
 const DIAGNOSTICS_MAX: usize = 200;
@@ -57,6 +57,7 @@ impl<'a> Answer<'a> {
                 container,
                 exit_status: ContainerExitStatus(status.exit_status()),
                 diagnostics: diagnostics.collect(),
+                ran: ran(&status),
             })
         });
         completed.collect()
@@ -147,5 +148,15 @@ const fn node_state(state: NodeStateProto) -> NodeState {
         NodeStateProto::NsRebooted => NodeState::Rebooted,
         NodeStateProto::NsDecommissioning => NodeState::Decommissioning,
         NodeStateProto::NsShutdown => NodeState::Shutdown,
+    }
+}
+
+/// Returns what is known of the time for which a container ran. A guaranteed one started when its
+/// ApplicationMaster got it, as far as this node can see; an opportunistic one may have waited.
+fn ran(status: &ContainerStatusProto) -> Ran {
+    match (wire::run_time::of(status), status.execution_type()) {
+        (Some(ran_ms), _) => Ran::For(ran_ms),
+        (None, ExecutionTypeProto::Guaranteed) => Ran::SinceStart,
+        (None, ExecutionTypeProto::Opportunistic) => Ran::Unknown,
     }
 }

@@ -19,15 +19,14 @@ use wire::proto::hadoop_yarn::{
 
 use super::*;
 use crate::config::FilesConfig;
-use crate::interceptor::Response;
-use crate::testing::{ATTEMPT, allocate, answer, context, raw};
+use crate::testing::{ATTEMPT, Requested, allocate, answer, context, raw};
 
 const PRIORITY: i32 = 1;
 
 fn config() -> HistoryConfig {
     HistoryConfig {
         files: FilesConfig {
-            directory: Uri::file("/nowhere"),
+            directory: Uri::file("/dev/null/histories"),
             user_bytes_max: 1 << 20,
         },
         placement_timeout_ms: 30_000,
@@ -74,7 +73,7 @@ struct Talk {
     interceptor: ServiceHistory,
     response_id: i32,
     now_ms: u64,
-    actions: Vec<Action>,
+    actions: Requested<Effect>,
 }
 
 impl Talk {
@@ -89,7 +88,7 @@ impl Talk {
             interceptor: ServiceHistory::new(&config(), ATTEMPT, "alice", opt_in, now),
             response_id: 0,
             now_ms: 0,
-            actions: Vec::new(),
+            actions: Requested::new(),
         }
     }
 
@@ -115,13 +114,13 @@ impl Talk {
             history: Some(history),
             skipped: 0,
         };
-        self.news(&news);
+        self.news(news);
     }
 
-    fn news(&mut self, news: &HistoryNews) {
+    fn news(&mut self, news: HistoryNews) {
         let context = context(self.now_ms);
         self.interceptor
-            .on_history(news, &context, &mut self.actions);
+            .on_event(news, &context, &mut self.actions.actions());
     }
 
     /// Sends a call and returns it as the ResourceManager sees it.
@@ -132,7 +131,11 @@ impl Talk {
             ..AllocateRequestProto::default()
         });
         self.interceptor
-            .on_request(&mut request, &context(self.now_ms), &mut self.actions)
+            .on_request(
+                &mut request,
+                &context(self.now_ms),
+                &mut self.actions.actions(),
+            )
             .unwrap();
         request
     }
@@ -152,7 +155,7 @@ impl Talk {
             AmMethod::Allocate,
             &mut outcome,
             &context,
-            &mut self.actions,
+            &mut self.actions.actions(),
         );
         self.response_id += 1;
         AllocateResponseProto::decode(outcome.unwrap().message.encode()).unwrap()
@@ -171,7 +174,7 @@ impl Talk {
     }
 
     fn events(&self) -> Vec<HistoryEvent> {
-        let observed = self.actions.iter().filter_map(|action| {
+        let observed = self.actions.chain.iter().filter_map(|action| {
             if let Action::Observe(Observation::History(event)) = action {
                 Some(*event)
             } else {

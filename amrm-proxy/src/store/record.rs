@@ -56,6 +56,12 @@ pub struct IdentityRecord {
     /// Role history that the AM opts in to; absent for none.
     #[prost(message, optional, tag = "4")]
     pub role_history: Option<OptInRecord>,
+    /// Whether the AM was started with the ResourceManager's AMRMToken, which it shows here.
+    #[prost(bool, tag = "5")]
+    pub keeps_token: bool,
+    /// AMRMToken of the ResourceManager before `rm_token`, if the AM may still show it.
+    #[prost(message, optional, tag = "6")]
+    pub previous_token: Option<TokenProto>,
 }
 
 /// Role history that an AM opts in to.
@@ -273,6 +279,8 @@ mod tests {
                 ..TokenProto::default()
             }),
             role_history: None,
+            keeps_token: true,
+            previous_token: None,
         };
         assert!(!format!("{record:?}").contains("rm_token"));
     }

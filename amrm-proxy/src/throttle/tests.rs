@@ -6,7 +6,7 @@ use wire::proto::hadoop_yarn::{
 };
 
 use super::*;
-use crate::testing::{allocate, answer, context};
+use crate::testing::{Requested, allocate, answer, context};
 
 const CONFIG: ThrottleConfig = ThrottleConfig {
     calls_per_second_max: 10,
@@ -44,7 +44,11 @@ fn call(
 ) -> Result<u64, RemoteException> {
     let mut request = with_asks(asks);
     throttle
-        .on_request(&mut request, &context(at_ms), &mut Vec::new())
+        .on_request(
+            &mut request,
+            &context(at_ms),
+            &mut Requested::new().actions(),
+        )
         .map(|pass| pass.delay_ms)
 }
 
@@ -61,7 +65,7 @@ fn got(throttle: &mut Throttle, priority: i32, containers: usize) {
         AmMethod::Allocate,
         &mut outcome,
         &context(0),
-        &mut Vec::new(),
+        &mut Requested::new().actions(),
     );
 }
 
@@ -195,15 +199,19 @@ fn the_table_of_asks_is_bounded() {
 #[test]
 fn a_call_that_is_delayed_is_counted_and_no_other() {
     let mut throttle = Throttle::new(CONFIG);
-    let mut actions = Vec::new();
+    let mut actions = Requested::new();
     for call_number in 1..=CONFIG.calls_burst + 1 {
-        assert!(actions.is_empty(), "before call {call_number}");
+        assert!(actions.chain.is_empty(), "before call {call_number}");
         throttle
-            .on_request(&mut with_asks(Vec::new()), &context(0), &mut actions)
+            .on_request(
+                &mut with_asks(Vec::new()),
+                &context(0),
+                &mut actions.actions(),
+            )
             .unwrap();
     }
     let delayed = Observation::Throttled(ThrottleReason::CallRate);
-    assert_eq!(actions, [Action::Observe(delayed)]);
+    assert_eq!(actions.chain, [Action::Observe(delayed)]);
 }
 
 #[test]
@@ -224,7 +232,7 @@ fn a_master_that_registers_again_begins_anew() {
         ..with_asks(Vec::new())
     };
     throttle
-        .on_request(&mut register, &context(0), &mut Vec::new())
+        .on_request(&mut register, &context(0), &mut Requested::new().actions())
         .unwrap();
     assert!(call(&mut throttle, 0, vec![ask(2, 100)]).is_ok());
     // The asks from before count neither for nor against later ones.

@@ -6,6 +6,7 @@
 )]
 
 mod attempts;
+mod kept_tokens;
 mod node;
 mod passing;
 mod promotions;

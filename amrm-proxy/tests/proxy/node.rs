@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use amrm_proxy::config::{FileAccess, InterceptorKind, ProxyConfig, ThrottleConfig};
-use amrm_proxy::distributed_scheduler::NodeTokenKeys;
+use amrm_proxy::NodeTokenKeys;
+use amrm_proxy::config::{FileAccess, InterceptorKind, ProxyConfig, ThrottleConfig, TokenPolicy};
 use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::rm_forwarder::RmConfig;
 use amrm_proxy::store::{NoStore, Store, StoredState};
@@ -46,6 +46,7 @@ pub(crate) fn config(rms: &[SocketAddr]) -> ProxyConfig {
             retry_interval: Duration::from_millis(10),
             distributed_scheduling: false,
         },
+        token: TokenPolicy::default(),
         keys: KEYS,
         throttle: ThrottleConfig::default(),
         relabel: Vec::new(),
@@ -129,7 +130,7 @@ impl Node {
             },
         );
         let proxy = Arc::new(proxy);
-        let auth = ServerAuth::Token(proxy.secrets());
+        let auth = ServerAuth::Token(proxy.tokens());
         let (server, address) = RpcServer::builder(auth)
             .service(AmrmProxyService::new(Arc::clone(&proxy)))
             .limits(amrm_proxy::server_limits())
@@ -165,8 +166,25 @@ impl Node {
         attempt: ApplicationAttemptId,
         rm_token: Token,
     ) -> Result<(Token, PendingStart), AdmitError> {
+        let tokens = BTreeMap::from([(String::new(), rm_token)]);
+        let (mut tokens, start) = self.begin_with(attempt, tokens)?;
+        assert_eq!(tokens.len(), 1);
+        let token = tokens.remove("").unwrap();
+        assert_eq!(
+            (token.kind.as_str(), token.service.as_str()),
+            (kind::AM_RM_TOKEN, "")
+        );
+        Ok((token, start))
+    }
+
+    /// Begins the start of an AM with these tokens; returns those that it gets.
+    pub(crate) fn begin_with(
+        &self,
+        attempt: ApplicationAttemptId,
+        tokens: BTreeMap<String, Token>,
+    ) -> Result<(BTreeMap<String, Token>, PendingStart), AdmitError> {
         let credentials = Credentials {
-            tokens: BTreeMap::from([(String::new(), rm_token)]),
+            tokens,
             ..Credentials::default()
         };
         let start = AmStart {
@@ -179,14 +197,8 @@ impl Node {
         let Admission::Admitted { credentials, start } = self.proxy.admit(&start)? else {
             panic!("an AM with a token is proxied");
         };
-        let mut credentials = Credentials::read(&credentials.0).unwrap();
-        assert_eq!(credentials.tokens.len(), 1);
-        let token = credentials.tokens.remove("").unwrap();
-        assert_eq!(
-            (token.kind.as_str(), token.service.as_str()),
-            (kind::AM_RM_TOKEN, "")
-        );
-        Ok((token, start))
+        let credentials = Credentials::read(&credentials.0).unwrap();
+        Ok((credentials.tokens, start))
     }
 
     pub(crate) async fn connect(&self, token: Token) -> Result<Am, RpcError> {

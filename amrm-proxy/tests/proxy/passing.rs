@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use amrm_proxy::call::AmMethod;
 use amrm_proxy::config::InterceptorKind;
-use amrm_proxy::interceptor::AmMethod;
 use amrm_proxy::observe::{CallResult, Observation};
 use bytes::Bytes;
 use prost::Message as _;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use amrm_proxy::NodeKeys;
+use amrm_proxy::NodeTokenKeys;
 use amrm_proxy::config::{InterceptorKind, ProxyConfig, RelabelRule};
-use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use amrm_proxy::observe::Observation;
 use bytes::Bytes;
 use prost::Message;

@@ -25,7 +25,7 @@ fn open(path: &Path) -> Result<(StateStore, StoredState), StoreError> {
 }
 
 /// Opens a store whose server was dropped: it keeps the store open until its last call has ended.
-async fn open_again(path: &Path) -> (StateStore, StoredState) {
+pub(crate) async fn open_again(path: &Path) -> (StateStore, StoredState) {
     loop {
         match open(path) {
             Ok(opened) => return opened,

@@ -83,7 +83,8 @@ async fn a_roll_of_the_local_key_reaches_the_master_until_it_comes_back_with_it(
     let local = node.admit(attempt(1), rm.token(attempt(1)));
     let am = node.connect(local.clone()).await.unwrap();
     assert_eq!(am.call("allocate", Bytes::new()).await, Ok(Bytes::new()));
-    let secrets = node.proxy.secrets();
+    let tokens = node.proxy.tokens();
+    let secrets = tokens.local();
     secrets.tick(records::MonoMillis(1000));
     let mut renewed = Vec::new();
     for _ in 0..2 {
@@ -112,16 +113,16 @@ async fn the_keys_task_rolls_by_the_clock_and_ends_when_told() {
         overlap: 300,
     };
     let node = Node::start(config).await;
-    let before = node.proxy.secrets().keys();
+    let before = node.proxy.tokens().local().keys();
     let stop = CancellationToken::new();
     let proxy = Arc::clone(&node.proxy);
     let stopped = stop.clone();
     let task = tokio::spawn(async move { proxy.roll_keys(stopped).await });
     node.set_clock_ms(1000);
-    while node.proxy.secrets().keys() == before {
+    while node.proxy.tokens().local().keys() == before {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let (current, next) = node.proxy.secrets().keys();
+    let (current, next) = node.proxy.tokens().local().keys();
     assert_eq!(current, before.0);
     assert!(next.is_some());
     stop.cancel();
@@ -171,8 +172,8 @@ async fn a_key_is_stored_when_it_has_rolled_and_only_then() {
     };
     let restarted = Node::start_with(config, Arc::new(NoStore), found).await;
     assert_eq!(
-        restarted.proxy.secrets().keys(),
-        node.proxy.secrets().keys()
+        restarted.proxy.tokens().local().keys(),
+        node.proxy.tokens().local().keys()
     );
 }
 

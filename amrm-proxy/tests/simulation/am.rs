@@ -1,16 +1,21 @@
 //! An AM that behaves like Hadoop's client library, and its pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use amrm_proxy::NodeTokenKeys;
+use amrm_proxy::call::{AmMethod, Outcome, Request, Timing};
 use amrm_proxy::call_metrics::CallMetrics;
 use amrm_proxy::chain::Chain;
 use amrm_proxy::config::{FilesConfig, HistoryConfig, OptIn, ThrottleConfig};
-use amrm_proxy::distributed_scheduler::{DistributedScheduler, NodeTokenKeys};
-use amrm_proxy::interceptor::{Action, AmMethod, Context, Interceptor, Outcome, Request, Timing};
+use amrm_proxy::distributed_scheduler::{DistributedScheduler, Gauges};
+use amrm_proxy::interceptor::{Action, Context, Performer};
+use amrm_proxy::link::{Link, link, pure};
 use amrm_proxy::registration::{Registration, Step};
-use amrm_proxy::role_history::ServiceHistory;
 use amrm_proxy::role_history::files::HistoryNews;
+use amrm_proxy::role_history::{Effect, ServiceHistory};
 use amrm_proxy::throttle::Throttle;
 use amrm_proxy::token_swap::TokenSwap;
 use bytes::Bytes;
@@ -26,7 +31,7 @@ use wire::proto::hadoop_yarn::{
     ExecutionTypeRequestProto, RegisterApplicationMasterRequestProto, ResourceRequestProto,
 };
 use wire::raw_message::RawMessage;
-use wire::rpc::SecretManager as _;
+use wire::rpc::{BoxFuture, SecretManager as _};
 use wire::secrets::AmrmTokenSecretManager;
 use wire::token::{MasterKey, Token};
 
@@ -90,9 +95,36 @@ pub(crate) struct SimulatedAm {
     /// Containers that their nodes refuse to start, because a previous ResourceManager's node
     /// signed them.
     refused: BTreeSet<i64>,
-    /// Calls until the role history of the AM's service is loaded; `None` afterwards, and for an
-    /// AM without one.
-    loads_in: Option<usize>,
+}
+
+/// Files of an AM's role history, of which none is written.
+#[derive(Debug)]
+struct SimulatedFiles {
+    /// Calls until the history is loaded.
+    loads_in: usize,
+}
+
+impl Performer<ServiceHistory> for SimulatedFiles {
+    fn perform(&mut self, _: Effect) {}
+
+    fn events(&mut self, _: AmMethod) -> Option<BoxFuture<'_, Vec<HistoryNews>>> {
+        let calls = self.loads_in;
+        self.loads_in = calls.wrapping_sub(1);
+        let history = (calls == 0).then(saved_history);
+        let news = HistoryNews::Loaded {
+            history: Some(history?),
+            skipped: 0,
+        };
+        Some(Box::pin(std::future::ready(vec![news])))
+    }
+}
+
+/// Readers of a scheduler's gauges, of which there are none.
+#[derive(Debug)]
+struct Unpublished;
+
+impl Performer<DistributedScheduler> for Unpublished {
+    fn perform(&mut self, _: Gauges) {}
 }
 
 /// Policies of the AMs that keep a role history. A strict role would wait for its nodes that are
@@ -144,6 +176,15 @@ fn saved_history() -> SavedHistory {
     history
 }
 
+/// Returns the result of a future that waits for nothing.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut waiting = std::task::Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut waiting) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("nothing in a simulation waits"),
+    }
+}
+
 fn at(mono: MonoMillis) -> Now {
     Now {
         mono,
@@ -163,24 +204,25 @@ impl SimulatedAm {
     pub(crate) fn new(number: i32, secrets: &AmrmTokenSecretManager) -> Self {
         let attempt = test_support::ids::attempt(number);
         let token = secrets.activate(attempt, "alice");
-        let mut chain: Vec<Box<dyn Interceptor>> = vec![
-            Box::new(TokenSwap),
-            Box::new(CallMetrics),
-            Box::new(Throttle::new(ThrottleConfig::default())),
+        let mut chain: Vec<Box<dyn Link>> = vec![
+            pure(TokenSwap),
+            pure(CallMetrics),
+            pure(Throttle::new(ThrottleConfig::default())),
         ];
         let keeps_history = number % 4 >= 2;
         if keeps_history {
-            chain.push(Box::new(service_history(number, attempt)));
+            let loads_in = LOADS_AFTER[usize::try_from(number).unwrap() % LOADS_AFTER.len()];
+            let files = SimulatedFiles { loads_in };
+            chain.push(link(service_history(number, attempt), files));
         }
-        chain.push(Box::new(DistributedScheduler::new(
-            attempt,
-            DistributedAllocatorConfig::default(),
-        )));
-        let loads_in = LOADS_AFTER[usize::try_from(number).unwrap() % LOADS_AFTER.len()];
+        let config = DistributedAllocatorConfig::default();
+        chain.push(link(
+            DistributedScheduler::new(attempt, config),
+            Unpublished,
+        ));
         Self {
             attempt,
             chain: Chain::new(chain),
-            loads_in: keeps_history.then_some(loads_in),
             presented: token.identifier.clone(),
             token,
             renewals: 0,
@@ -284,12 +326,7 @@ impl SimulatedAm {
         mishap: Mishap,
         now: MonoMillis,
     ) -> Outcome {
-        let mut request = Request {
-            method,
-            message: RawMessage::parse(message.into()).unwrap(),
-            allocated: Vec::new(),
-            preferences: Default::default(),
-        };
+        let mut request = Request::new(method, RawMessage::parse(message.into()).unwrap());
         let (keys, mut actions) = (node_keys(rm.known_to_the_node()), Vec::new());
         let renewed = secrets.renewed_token(self.attempt, &self.presented);
         let mut context = Context {
@@ -300,7 +337,9 @@ impl SimulatedAm {
             timing: Timing::default(),
             renewed_token: None,
         };
-        self.load_history(&context);
+        if at_once(self.chain.listen(method)) {
+            self.chain.tell(&context, &mut actions);
+        }
         let inbound = self.chain.inbound(&mut request, &context, &mut actions);
         if let Err(refusal) = inbound.result {
             panic!("{} is well-behaved: {refusal}", self.attempt);
@@ -316,20 +355,6 @@ impl SimulatedAm {
             }
         }
         outcome
-    }
-
-    fn load_history(&mut self, context: &Context<'_>) {
-        self.loads_in = match self.loads_in {
-            Some(0) => {
-                let news = HistoryNews::Loaded {
-                    history: Some(saved_history()),
-                    skipped: 0,
-                };
-                self.chain.history_news(&news, context, &mut Vec::new());
-                None
-            }
-            calls => calls.map(|calls| calls - 1),
-        };
     }
 
     /// Makes the call at the ResourceManager, and registers again if necessary.

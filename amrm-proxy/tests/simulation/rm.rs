@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use amrm_proxy::interceptor::{AmMethod, Outcome, Request, Response};
+use amrm_proxy::call::{AmMethod, Outcome, Request, Response};
+use amrm_proxy::rm_forwarder::AllocatedContainers;
 use bytes::Bytes;
 use prost::Message;
 use records::{ApplicationAttemptId, ContainerId, NodeId, Resource};
@@ -80,7 +81,7 @@ impl Rm {
     pub(crate) fn new() -> Self {
         Self {
             renews_token: false,
-            epoch: 1,
+            epoch: 0,
             attempts: BTreeMap::new(),
             nodes: (1..=NODES).map(|node| (node, 1)).collect(),
             given: 0,
@@ -198,7 +199,8 @@ impl Known {
                 self.released.push(id);
             }
         }
-        for container in &request.allocated {
+        let note = request.notes.get::<AllocatedContainers>();
+        for container in note.iter().flat_map(|note| &note.0) {
             let container = ContainerProto::decode(container.clone()).unwrap();
             let node = container.node_id.unwrap().port();
             if moment.nodes.iter().all(|known| i32::from(*known) != node) {

@@ -205,13 +205,17 @@ pub(crate) fn plain<'a>(
     }
 }
 
-/// Polls until a condition holds; fails after [`TIMEOUT`].
+/// Polls until a condition holds; fails after [`TIMEOUT`]. Each pause is twice the one before, up
+/// to 64 ms: a condition that reads a pressure file resets what it waits for when it looks more
+/// often than once in a jiffy, which takes up to 10 ms (see `cgroup/src/pressure.rs`).
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
+    let mut pause = Duration::from_millis(2);
     while !holds() {
         assert!(Instant::now() < deadline, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(64));
     }
 }
 

@@ -3,6 +3,7 @@
 use cgroup::{Controller, Delegation, Layout, Root, RootConfig, Unusable};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use test_support::hostile::{self, Role};
 
 use super::fixture::{Script, TIMEOUT, TestRoot, Use, wait_until};
 
@@ -98,6 +99,61 @@ fn however_many_cgroups_are_made_inside_and_however_deep_none_stays() {
         group.destroy(TIMEOUT).unwrap();
         assert_eq!(script.wait(), 137);
         assert!(!top.exists());
+    }
+}
+
+/// Starts a process in the cgroup whose first thread ends while another runs.
+fn half_dead(group: &cgroup::Cgroup) -> (Script, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready");
+    let line = hostile::bash_line(&Role::HalfDead {
+        ready: ready.clone(),
+    });
+    let script = Script::start(&line, Some(group));
+    wait_until("its first thread has ended", || ready.exists());
+    (script, folder)
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_is_killed() {
+    let test = "a_process_whose_first_thread_has_ended_is_killed";
+    let wanted = [Controller::Freezer, Controller::Pids];
+    for what in [Use::All, Use::Legacy] {
+        let Some(test_root) = TestRoot::new(test, what, &wanted) else {
+            return;
+        };
+        let group = test_root.group("c1");
+        let (mut script, _folder) = half_dead(&group);
+        assert!(group.is_populated().unwrap());
+        assert_eq!(group.running().unwrap(), [script.child.pid]);
+        group.kill().unwrap();
+        group.wait_empty(TIMEOUT).unwrap();
+        assert_eq!(script.wait(), 137);
+        assert!(group.running().unwrap().is_empty());
+    }
+}
+
+/// In the unified hierarchy its pid stays listed where its first thread was.
+#[test]
+fn a_process_whose_first_thread_has_ended_is_killed_where_it_was_moved() {
+    let test = "a_process_whose_first_thread_has_ended_is_killed_where_it_was_moved";
+    for what in [Use::All, Use::Legacy] {
+        let Some(test_root) = TestRoot::new(test, what, &[Controller::Pids]) else {
+            return;
+        };
+        let (former, group) = (test_root.group("c1"), test_root.group("c2"));
+        let (mut script, _folder) = half_dead(&former);
+        assert_eq!(group.move_from(&former, 64).unwrap(), 1);
+        assert_eq!(
+            group.move_from(&former, 64).unwrap(),
+            0,
+            "it has been moved"
+        );
+        assert!(!former.is_populated().unwrap());
+        assert_eq!(group.running().unwrap(), [script.child.pid]);
+        group.kill().unwrap();
+        group.wait_empty(TIMEOUT).unwrap();
+        assert_eq!(script.wait(), 137);
     }
 }
 

@@ -77,10 +77,22 @@ impl Confined {
         Ok(false)
     }
 
-    /// Waits until no process lives; whether that is so.
-    pub(crate) fn wait_empty(&self, patience: Duration) -> bool {
-        let mut groups = self.groups(None).unwrap_or_default().into_iter();
-        groups.all(|group| group.wait_empty(patience).is_ok())
+    /// Returns the pids of the processes that are left in the cgroups.
+    ///
+    /// # Errors
+    /// A cgroup cannot be read.
+    pub(crate) fn left(&self) -> Result<Vec<i32>, CgroupError> {
+        let mut left = Vec::new();
+        for group in self.groups(None)? {
+            left.extend(group.running()?);
+        }
+        Ok(left)
+    }
+
+    /// Returns the cgroups themselves, for whoever ends what is left there when the container is
+    /// forgotten.
+    pub(crate) fn cgroups(&self) -> Vec<Cgroup> {
+        self.groups(None).unwrap_or_default()
     }
 
     /// Memory events of all cgroups. Zero after [`Confined::finish`].
@@ -98,10 +110,15 @@ impl Confined {
         events
     }
 
-    /// Removes the cgroups and forgets the container.
-    pub(crate) fn finish(&self) {
+    /// Removes the cgroups and forgets the container. Where processes are known to stay, waits for
+    /// nothing: the removal is retried.
+    pub(crate) fn finish(&self, processes_stay: bool) {
         let isolation = &self.isolation;
-        let patience = Duration::from_millis(isolation.rules.config.delete_timeout_ms);
+        let patience = if processes_stay {
+            Duration::ZERO
+        } else {
+            Duration::from_millis(isolation.rules.config.delete_timeout_ms)
+        };
         let groups = self.groups(Some(Event::Finishing(self.id)));
         for group in groups.unwrap_or_default() {
             if let Err(error) = group.destroy(patience) {

@@ -5,14 +5,19 @@ use std::time::Duration;
 
 use cgroup::CgroupError;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::registry::Order;
-use super::sweep::GIVE_UP;
+use super::tracer::{Looks, end_tracers};
 use crate::isolation::Confined;
 
-/// Maximum wait for an end before a check for a stronger order.
+/// Longest pause between two looks whether a cgroup is empty, and time between two kills.
 const SLICE: Duration = Duration::from_millis(100);
+/// Shortest pause between two looks. Quick ends are seen at once, and slow ones late by at most an
+/// eighth of their time.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Maximum time that an order waits for the kernel's files, before it is carried out without them.
+const OBEY_WAIT: Duration = Duration::from_secs(5);
 
 /// Carries out an order, on a thread that may wait for the kernel. Returns whether the leader was
 /// among the signalled processes.
@@ -21,12 +26,14 @@ pub(super) async fn obey(
     order: Order,
     leader: i32,
 ) -> Result<bool, CgroupError> {
-    let result = blocking(confined, move |confined| {
+    let result = with(confined, move |confined| {
         // If that cannot be seen, it is told twice.
         let is_inside = confined.holds(leader).unwrap_or(false);
         tell(confined, order).map(|()| is_inside)
     });
-    result.await.unwrap_or(Ok(true))
+    // Late, or the runtime is shutting down: signalled twice.
+    let result = timeout(OBEY_WAIT, result).await.unwrap_or(Some(Ok(false)));
+    result.unwrap_or(Ok(true))
 }
 
 fn tell(confined: &Confined, order: Order) -> Result<(), CgroupError> {
@@ -37,19 +44,39 @@ fn tell(confined: &Confined, order: Order) -> Result<(), CgroupError> {
     }
 }
 
+/// Kills whatever is in the cgroup once more. Returns what is there.
+pub(super) async fn kill_again(confined: &Confined) -> Vec<i32> {
+    let killed = with(confined, |confined| {
+        confined.kill()?;
+        confined.left()
+    });
+    match killed.await {
+        Some(Ok(left)) => left,
+        Some(Err(error)) => {
+            let error = crate::error_chain(&error);
+            tracing::debug!(?confined, error, "cannot be killed again");
+            Vec::new()
+        }
+        None => Vec::new(),
+    }
+}
+
 /// Ends what the leader left behind: SIGTERM, SIGKILL after the delay or on order (Hadoop:
-/// `ContainerCleanup`).
+/// `ContainerCleanup`), and the end of its tracers where that has no effect. Returns whether
+/// nothing is left; `give_up` after SIGKILL is due it is `false` whatever is left.
 pub(super) async fn end_left_overs(
     confined: &Confined,
     orders: &mut watch::Receiver<Order>,
-    sigkill_delay: Duration,
-) {
+    (sigkill_delay, give_up): (Duration, Duration),
+    agent: i32,
+) -> bool {
     let begin = Instant::now();
-    let mut terminated = false;
+    let mut told: Option<(Order, Instant)> = None;
+    let mut looks = Looks::default();
     loop {
-        match blocking(confined, |confined| confined.is_populated()).await {
+        match with(confined, |confined| confined.is_populated()).await {
             Some(Ok(true)) => {}
-            Some(Ok(false)) | None => return,
+            Some(Ok(false)) | None => return true,
             Some(Err(error)) => {
                 let error = crate::error_chain(&error);
                 tracing::warn!(
@@ -57,57 +84,70 @@ pub(super) async fn end_left_overs(
                     error,
                     "it cannot be seen what a container left behind"
                 );
-                return;
+                return true;
             }
         }
-        let elapsed = begin.elapsed();
-        if elapsed >= sigkill_delay + GIVE_UP {
-            tracing::warn!(?confined, "processes survive SIGKILL");
-            return;
+        let now = Instant::now();
+        let elapsed = now - begin;
+        if elapsed >= sigkill_delay + give_up {
+            return false;
         }
         let kill = elapsed >= sigkill_delay || *orders.borrow_and_update() == Order::ForceKill;
         let order = if kill {
-            Some(Order::ForceKill)
+            Order::ForceKill
         } else {
-            (!std::mem::replace(&mut terminated, true)).then_some(Order::Terminate)
+            Order::Terminate
         };
-        if let Some(order) = order
-            && let Some(Err(error)) =
-                blocking(confined, move |confined| tell(confined, order)).await
-        {
-            let error = crate::error_chain(&error);
-            tracing::warn!(
-                ?confined,
-                error,
-                "what a container left behind cannot be signalled"
-            );
+        let is_due = match told {
+            Some((last, at)) => last != order || (kill && now >= at + SLICE),
+            None => true,
+        };
+        if is_due {
+            told = Some((order, now));
+            if let Some(Err(error)) = with(confined, move |confined| tell(confined, order)).await {
+                let error = crate::error_chain(&error);
+                tracing::warn!(
+                    ?confined,
+                    error,
+                    "what a container left behind cannot be signalled"
+                );
+            }
         }
-        let wait = if kill {
-            SLICE
-        } else {
-            SLICE.min(sigkill_delay.saturating_sub(elapsed))
-        };
-        let empty = blocking(confined, move |confined| confined.wait_empty(wait));
+        if kill && looks.is_due(now) {
+            let left = kill_again(confined).await;
+            blocking(move || end_tracers(&left, agent)).await;
+        }
+        let since = told.map_or(elapsed, |(_, at)| now - at);
+        let until_kill = sigkill_delay.saturating_sub(elapsed).max(PAUSE);
+        let pause = (since / 8).clamp(PAUSE, SLICE);
+        let pause = if kill { pause } else { pause.min(until_kill) };
         tokio::select! {
-            // Whether they ended or not: the next look tells.
-            _ = empty => {}
+            // The next look tells.
+            () = sleep(pause) => {}
             // After a stronger order, too; and nobody can order once the registry is gone.
             Ok(()) = orders.changed() => {}
         }
     }
 }
 
-/// `None`: the runtime is shutting down.
-async fn blocking<T: Send + 'static>(
+/// Acts on a container's cgroups on a thread that may wait for the kernel. `None`: the runtime is
+/// shutting down.
+async fn with<T: Send + 'static>(
     confined: &Confined,
     act: impl FnOnce(&Confined) -> T + Send + 'static,
 ) -> Option<T> {
     let confined = confined.clone();
-    let task = tokio::task::spawn_blocking(move || act(&confined));
-    match task.await {
+    blocking(move || act(&confined)).await
+}
+
+/// Acts on a thread that may wait. `None`: the runtime is shutting down.
+pub(super) async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    match tokio::task::spawn_blocking(act).await {
         Ok(result) => Some(result),
         Err(error) => {
-            tracing::debug!(%error, "a cgroup's task did not run");
+            tracing::debug!(%error, "blocking work did not run");
             None
         }
     }

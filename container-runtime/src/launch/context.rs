@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use localize::ContainerDirs;
-use records::{ContainerId, NodeId};
+use records::{ContainerId, ContainerName, NodeId};
 use sched::ContainerSpec;
 use thiserror::Error;
 use users::Account;
@@ -304,9 +304,14 @@ pub enum LaunchEvent {
         status: records::ContainerExitStatus,
         /// Diagnostics for the AM and people.
         diagnostics: String,
+        /// Whether the node lacks what every launch needs, such as room for another process.
+        is_of_node: bool,
     },
-    /// The container's process and every process that it started are gone. Its last output and its
-    /// cgroup's events are read next.
+    /// Processes of the container survive SIGKILL. Comes before `ProcessesGone`, which is told all
+    /// the same; what the container took is to be withheld until `StrangersGone`.
+    ProcessesStay(ContainerId),
+    /// The container's process and every process that it started are gone, but for those of
+    /// `ProcessesStay`. Its last output and its cgroup's events are read next.
     ProcessesGone(ContainerId),
     /// The launch is over: last event of the launch. Its files and cgroup are removed.
     Exited {
@@ -321,8 +326,8 @@ pub enum LaunchEvent {
         diagnostics: String,
     },
     /// The processes are gone that an earlier agent started for a container and of which no record
-    /// tells.
-    StrangersGone(ContainerId),
+    /// tells, or that survived SIGKILL.
+    StrangersGone(ContainerName),
 }
 
 /// Durations of the phases of one launch, in microseconds.

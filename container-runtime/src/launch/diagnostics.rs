@@ -26,6 +26,9 @@ const TAIL_MAX: u64 = 64 * 1024;
 /// Entries of the log directory that are looked at. A container that writes more log files than
 /// this has named its error output among the first.
 const LOG_FILES_MAX: usize = 10_000;
+/// Matching files that are opened for their times, so that the end of a container is cheap however
+/// many it has made. Of more the newest may be missed.
+const ERROR_FILES_MAX: usize = 500;
 /// Names listed when several files match.
 const NAMES_MAX: usize = 16;
 
@@ -179,10 +182,12 @@ fn error_files(
     pattern: &StderrPattern,
 ) -> io::Result<Vec<(OsString, SystemTime)>> {
     let mut files = Vec::new();
-    for name in directory.names()?.take(LOG_FILES_MAX) {
-        let name = name?;
-        if name.to_str().is_some_and(|name| pattern.selects(name))
-            && let Ok(file) = directory.open_regular(&name)
+    let names = directory.names()?.take(LOG_FILES_MAX);
+    let names = names.collect::<io::Result<Vec<_>>>()?;
+    let is_selected = |name: &OsString| name.to_str().is_some_and(|name| pattern.selects(name));
+    let selected = names.into_iter().filter(is_selected);
+    for name in selected.take(ERROR_FILES_MAX) {
+        if let Ok(file) = directory.open_regular(&name)
             && let Ok(modified) = file.metadata().and_then(|metadata| metadata.modified())
         {
             files.push((name, modified));
@@ -298,6 +303,20 @@ mod tests {
             text.ends_with("Error files: a.stderr, b.STDERR, c.stderr.\nLast 4096 bytes of b.STDERR :\nb.STDERR\n\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn of_thousands_of_error_files_some_are_opened() {
+        let folders = Folders::new();
+        let log_dir = folders.dirs.log_dir.path();
+        for number in 0..2 * ERROR_FILES_MAX {
+            std::fs::write(log_dir.join(format!("stderr{number}")), "text").unwrap();
+        }
+        let directory = Directory::of(&folders.dirs.log_dir).unwrap();
+        let pattern = StderrPattern::new("*stderr*");
+        let files = error_files(&directory, &pattern).unwrap();
+        assert_eq!(files.len(), ERROR_FILES_MAX);
+        assert!(exit_code_text(&folders, 1).ends_with(":\ntext\n\n"));
     }
 
     #[test]

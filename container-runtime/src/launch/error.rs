@@ -63,6 +63,19 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// Returns whether the node lacks what every launch needs. A failure that a container, its
+    /// user's limits or its folders may have caused is not the node's.
+    pub(super) const fn is_of_node(&self) -> bool {
+        match self {
+            Self::Note(_) | Self::Cgroup(_) => true,
+            Self::Spawn { source, .. } => match source {
+                SpawnError::Cgroup(_) | SpawnError::Prepare(_) | SpawnError::Clone(_) => true,
+                SpawnError::Child { .. } => false,
+            },
+            Self::Plan(_) | Self::NoPlan(_) | Self::File { .. } | Self::Watch { .. } => false,
+        }
+    }
+
     /// Returns the exit status of a container whose launch failed so.
     pub(super) const fn exit_status(&self) -> ContainerExitStatus {
         match self {
@@ -74,5 +87,27 @@ impl LaunchError {
             | Self::Cgroup(_)
             | Self::Watch { .. } => ContainerExitStatus::LAUNCH_FAILED,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cgroup::Step;
+    use nix::errno::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_cannot_be_created_is_the_nodes_fault_and_one_that_fails_is_not() {
+        let spawn = |source| LaunchError::Spawn {
+            program: "/bin/bash",
+            source,
+        };
+        let cause = || io::Error::from(Errno::EAGAIN);
+        assert!(spawn(SpawnError::Clone(cause())).is_of_node());
+        assert!(spawn(SpawnError::Prepare(cause())).is_of_node());
+        // The limit of processes of the container's user, which only the program's start meets.
+        let (step, source) = (Step::Execute, cause());
+        assert!(!spawn(SpawnError::Child { step, source }).is_of_node());
     }
 }

@@ -9,24 +9,26 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use localize::ContainerFolder;
+use localize::{ContainerFolder, UserName};
 use records::{ContainerExitStatus, ContainerId};
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
-use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::confined_end;
+use super::confined_end::{self, blocking};
 use super::context::LaunchEvent;
 use super::debug_info::DebugTicket;
-use super::diagnostics::StderrPattern;
-use super::finish::{Finished, Finishing};
+use super::finish::Finished;
 use super::leader::WatchedLeader;
 use super::process_tree::Process;
-use super::registry::{Order, Registry};
-use super::scanner::{Scanner, Scope};
+use super::registry::Order;
+use super::scanner::{Found, Scope};
+use super::shared::{PanicAlarm, Shared};
 use super::spawn::Leader;
+use super::survivors::Survivors;
 use super::sweep::{GIVE_UP, Sweep, WAITED_FOR_MAX, signal_member};
+use super::tracer::{Looks, describe, end_tracers};
 use crate::isolation::Confined;
 
 /// Maximum time that an order waits for a scan. A scan takes milliseconds; when `/proc` hangs, the
@@ -34,6 +36,8 @@ use crate::isolation::Confined;
 const SCAN_WAIT: Duration = Duration::from_secs(1);
 /// Pause between two scans when there is no handle to wait for.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Pause before a look that is to confirm that nothing is left.
+const CONFIRM: Duration = Duration::from_millis(1);
 /// Maximum number of processes remembered from an order to the end.
 const SEEN_MAX: usize = 4_096;
 /// Lead time before SIGKILL at which the process tree is scanned, so that the scan (about 10 µs
@@ -45,64 +49,11 @@ const SCAN_LEAD: Duration = Duration::from_millis(50);
 const SCAN_AGE_MAX: Duration = Duration::from_millis(100);
 /// Time for the rest of a process group to end after its leader.
 const SETTLE: Duration = Duration::from_millis(5);
-/// State shared by all watch tasks.
-pub(super) struct Shared {
-    pub(super) registry: Arc<Registry>,
-    pub(super) scanner: Scanner,
-    pub(super) events: mpsc::Sender<LaunchEvent>,
-    pub(super) sigkill_delay: Duration,
-    pub(super) stderr_pattern: StderrPattern,
-    pub(super) stderr_tail_bytes: u64,
-    pub(super) finishing: Finishing,
-    /// Whether a leader that has ended is kept until the agent has stored its end.
-    pub(super) keeps_ended: bool,
-    /// Notified when a task panics: then a container's end would never be reported.
-    pub(super) broken: Arc<Notify>,
-}
-
-/// Guard of a task that may not panic.
-pub(super) struct PanicAlarm(pub(super) Arc<Notify>);
-
-impl Drop for PanicAlarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.notify_one();
-        }
-    }
-}
-
-impl Shared {
-    /// Reports an event. Nobody listens any more when the agent stops; then nobody needs to know.
-    pub(super) async fn report(&self, event: LaunchEvent) {
-        if self.events.send(event).await.is_err() {
-            tracing::debug!("nobody takes launch events any more");
-        }
-    }
-
-    /// Reaps a leader, or keeps it until [`super::Launcher::release`].
-    fn done_with(&self, id: ContainerId, leader: Leader) {
-        let reaped = if self.keeps_ended {
-            self.registry.keep_ended(id, leader)
-        } else {
-            Some(leader)
-        };
-        if let Some(leader) = reaped {
-            reap(id, leader);
-        }
-    }
-}
-
-/// Reaps a leader that has ended.
-pub(super) fn reap(id: ContainerId, leader: Leader) {
-    let pid = leader.pid();
-    if let Err(error) = leader.reap() {
-        tracing::error!(pid, %error, container = %id, "cannot reap a container's process");
-    }
-}
-
 /// A container whose process exists.
 pub(super) struct Watch {
     pub(super) id: ContainerId,
+    /// User whose turns the work on its files takes.
+    pub(super) user: UserName,
     pub(super) leader: WatchedLeader,
     pub(super) orders: watch::Receiver<Order>,
     pub(super) log_dir: ContainerFolder,
@@ -150,47 +101,86 @@ impl Watch {
         if let Some(launched) = launched {
             shared.report(launched).await;
         }
-        self.until_leader_ends(&shared).await;
-        let status = self.leader.status().await;
-        self.end_left_overs(&shared).await;
-        let pid = self.leader.pid();
-        shared.registry.remove(self.id);
-        if let WatchedLeader::Child(leader) = self.leader {
-            shared.done_with(self.id, leader.into_inner());
+        let has_ended = self.until_leader_ends(&shared).await;
+        let status = if has_ended {
+            self.leader.status().await
+        } else {
+            Some(ContainerExitStatus::FORCE_KILLED)
+        };
+        let left = self.end_left_overs(&shared, has_ended).await;
+        let status = match status {
+            Some(status) => status,
+            None => self.status_at_last(&shared).await,
+        };
+        let Self { id, leader, .. } = self;
+        let pid = leader.pid();
+        let survivors = left.map(|members| {
+            shared.registry.survives(id, pid);
+            let groups = self.confined.as_ref().map(Confined::cgroups);
+            Survivors {
+                id,
+                leader: None,
+                leader_pid: pid,
+                groups: groups.unwrap_or_default(),
+                members,
+            }
+        });
+        shared.registry.remove(id);
+        let survivors = part_with(id, leader, has_ended, survivors, &shared);
+        let note = survivors.as_ref().map(Survivors::text);
+        if let Some(note) = &note {
+            tracing::warn!(container = %id, "{}", note.trim_end());
+            shared.report(LaunchEvent::ProcessesStay(id)).await;
         }
         // Whoever waits for the room does not wait for disks and for what is left to be removed.
-        shared.report(LaunchEvent::ProcessesGone(self.id)).await;
+        shared.report(LaunchEvent::ProcessesGone(id)).await;
+        let processes_stay = survivors.is_some();
+        if let Some(survivors) = survivors {
+            tokio::spawn(survivors.until_gone(Arc::clone(&shared)));
+        }
         if let Some(ticket) = self.debug_info {
             ticket.finished().await;
         }
-        let status = status.unwrap_or_else(|| {
-            // Somebody else has reaped our child. Hadoop says the same when it cannot find an exit
-            // code.
-            tracing::error!(pid, container = %self.id, "the exit status is lost");
-            LOST
-        });
         let finished = Finished {
-            id: self.id,
+            id,
             pid,
             status,
             ordered: *self.orders.borrow() > Order::Run,
+            processes_stay,
+            user: self.user,
             confined: self.confined,
             log_dir: self.log_dir,
         };
         let (status, diagnostics) = finished.files(&shared).await;
         shared
             .report(LaunchEvent::Exited {
-                id: self.id,
+                id,
                 status,
-                cause: diagnostics.executor,
+                cause: diagnostics.executor + note.as_deref().unwrap_or_default(),
                 diagnostics: diagnostics.exit_code,
             })
             .await;
     }
 
-    async fn until_leader_ends(&mut self, shared: &Shared) {
+    /// Returns the status of a leader that nobody knew in time: its tracer may have ended with what
+    /// the leader left behind, or be the user's, and then it is ended now.
+    async fn status_at_last(&self, shared: &Shared) -> ContainerExitStatus {
+        let (pid, agent) = (self.leader.pid(), shared.agent);
+        blocking(move || end_tracers(&[pid], agent)).await;
+        self.leader.status().await.unwrap_or_else(|| {
+            // Somebody else has reaped our child, or traces it. Hadoop says the same when it cannot
+            // find an exit code.
+            tracing::error!(pid, container = %self.id, left = describe(&[pid]), "the exit status is lost");
+            LOST
+        })
+    }
+
+    /// Follows orders until the leader has ended, or has not within its time after SIGKILL. Returns
+    /// whether it has.
+    async fn until_leader_ends(&mut self, shared: &Shared) -> bool {
         let mut obeyed = Order::Run;
         let mut look_at = None;
+        let (mut killed, mut looks) = (None, Looks::default());
         loop {
             let order = *self.orders.borrow_and_update();
             if order > obeyed {
@@ -201,35 +191,53 @@ impl Watch {
                 look_at = wait
                     .filter(|_| foresees_kill)
                     .map(|wait| Instant::now() + wait);
+                killed = (order == Order::ForceKill).then(Instant::now);
             }
-            let look_due = async {
-                match look_at {
-                    Some(at) => sleep_until(at).await,
-                    None => std::future::pending().await,
+            if let Some(killed) = killed
+                && looks.is_due(Instant::now())
+            {
+                if killed.elapsed() >= GIVE_UP {
+                    return false;
                 }
-            };
+                self.insist(shared).await;
+            }
+            let next_look = killed.map(|killed| looks.next(killed));
             tokio::select! {
                 biased;
-                () = self.leader.ended() => return,
+                () = self.leader.ended() => return true,
                 changed = self.orders.changed() => if changed.is_err() {
                     self.leader.ended().await;
-                    return;
+                    return true;
                 },
-                () = look_due => {
+                () = until(look_at) => {
                     look_at = None;
                     self.foreseen = self.look(shared).await.then(Instant::now);
                 }
+                () = until(next_look) => {}
             }
         }
+    }
+
+    /// Kills once more, and ends whoever keeps the processes from ending by tracing them.
+    async fn insist(&self, shared: &Shared) {
+        let mut pids = vec![self.leader.pid()];
+        self.leader.signal_group(libc::SIGKILL);
+        match &self.confined {
+            Some(confined) => pids.extend(confined_end::kill_again(confined).await),
+            None => pids.extend(self.seen.iter().map(|member| member.pid)),
+        }
+        let agent = shared.agent;
+        blocking(move || end_tracers(&pids, agent)).await;
     }
 
     /// Looks who belongs to it; whether it could be seen in time.
     async fn look(&mut self, shared: &Shared) -> bool {
         let leader = self.leader.pid();
         let search = shared.scanner.members(self.id, leader, Scope::Everything);
-        let Ok(mut found) = timeout(SCAN_WAIT, search).await else {
+        let Ok(found) = timeout(SCAN_WAIT, search).await else {
             return false;
         };
+        let mut found = found.members;
         let is_new = |old: &&Process| {
             let key = (old.pid, old.start_time);
             let place = found.binary_search_by_key(&key, |member| (member.pid, member.start_time));
@@ -287,28 +295,56 @@ impl Watch {
 
     /// Ends what the leader left behind: SIGTERM, SIGKILL after the configured delay (Hadoop:
     /// `ContainerCleanup`, which also runs after a normal exit, but for the process group only).
-    async fn end_left_overs(&mut self, shared: &Shared) {
+    /// Returns the processes that are left when the time for that is over, apart from the leader,
+    /// which may be the only one; `None`: nothing is left.
+    async fn end_left_overs(&mut self, shared: &Shared, has_ended: bool) -> Option<Vec<Process>> {
+        let mut is_empty = has_ended;
+        let patience = |is_empty| if is_empty { GIVE_UP } else { Duration::ZERO };
         if let Some(confined) = &self.confined {
-            confined_end::end_left_overs(confined, &mut self.orders, shared.sigkill_delay).await;
+            let times = (shared.sigkill_delay, patience(is_empty));
+            let orders = &mut self.orders;
+            let ended = confined_end::end_left_overs(confined, orders, times, shared.agent);
+            is_empty &= ended.await;
             // And then, as without a cgroup, what left it.
         }
         let leader = self.leader.pid();
         self.settle().await;
-        let mut sweep = Sweep::new(shared.sigkill_delay);
+        let mut sweep = Sweep::new(shared.sigkill_delay, patience(is_empty));
+        let mut looks = Looks::default();
         loop {
-            let members = self.left_overs(shared, leader).await;
-            if members.is_empty() {
-                return;
-            }
-            if *self.orders.borrow_and_update() == Order::ForceKill {
+            if !is_empty || *self.orders.borrow_and_update() == Order::ForceKill {
                 sweep.kill_now();
             }
+            let is_doomed = sweep.kills(Instant::now());
+            let scope = if is_doomed {
+                Scope::Doomed
+            } else {
+                Scope::LeftOvers
+            };
+            let found = shared.left_overs(self.id, leader, scope, &self.seen).await;
+            let Found {
+                members,
+                is_certain,
+            } = found;
             let now = Instant::now();
+            if members.is_empty() {
+                if sweep.is_over(is_certain) {
+                    return (!is_empty).then_some(members);
+                }
+                sleep(CONFIRM).await;
+                continue;
+            }
             if sweep.gives_up(now) {
-                tracing::warn!(container = %self.id, left = members.len(), "processes survive SIGKILL");
-                return;
+                return Some(members);
             }
             let handles = sweep.signal(&self.leader, &members, now);
+            if sweep.kills(now) && looks.is_due(now) {
+                let (pids, agent) = (
+                    members.iter().map(|each| each.pid).collect::<Vec<_>>(),
+                    shared.agent,
+                );
+                blocking(move || end_tracers(&pids, agent)).await;
+            }
             let all_ended = timeout_at(sweep.look_again(now), ended_all(handles));
             tokio::select! {
                 // Whether they ended or not: the next look tells.
@@ -318,24 +354,34 @@ impl Watch {
             }
         }
     }
+}
 
-    /// Returns the processes found now, and those that were found when an order came and still
-    /// live.
-    async fn left_overs(&mut self, shared: &Shared, leader: i32) -> Vec<Process> {
-        let search = shared.scanner.members(self.id, leader, Scope::LeftOvers);
-        // There is no hurry here as with an order: a slow scan is better than a process overlooked.
-        let found = timeout(GIVE_UP, search).await.unwrap_or_else(|_late| {
-            tracing::warn!(container = %self.id, "it cannot be seen in time what a container left behind");
-            Vec::new()
-        });
-        self.seen.retain(|seen| {
-            Process::read(seen.pid)
-                .is_some_and(|now| now.start_time == seen.start_time && !now.is_zombie)
-        });
-        let mut members: Vec<_> = found.into_iter().chain(self.seen.iter().copied()).collect();
-        members.sort_unstable_by_key(|member| (member.pid, member.start_time));
-        members.dedup_by_key(|member| (member.pid, member.start_time));
-        members
+/// Reaps or keeps a leader that has ended. Another goes on with what survives.
+fn part_with(
+    id: ContainerId,
+    leader: WatchedLeader,
+    has_ended: bool,
+    survivors: Option<Survivors>,
+    shared: &Shared,
+) -> Option<Survivors> {
+    match (leader, survivors) {
+        (leader, Some(survivors)) if !has_ended => Some(Survivors {
+            leader: Some(leader),
+            ..survivors
+        }),
+        (WatchedLeader::Child(leader), survivors) => {
+            shared.done_with(id, leader.into_inner());
+            survivors
+        }
+        (WatchedLeader::Adopted(_), survivors) => survivors,
+    }
+}
+
+/// Waits until a time; `None`: for ever.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -372,24 +418,5 @@ async fn ended_all(handles: Vec<OwnedFd>) {
             // No readiness for this handle: the next scan decides.
             Err(_refused) => std::future::pending().await,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_task_that_panics_is_noticed_and_one_that_ends_is_not() {
-        let broken = Arc::<Notify>::default();
-        drop(PanicAlarm(Arc::clone(&broken)));
-        let (quiet, alarm) = (Arc::clone(&broken), PanicAlarm(Arc::clone(&broken)));
-        assert!(timeout(Duration::ZERO, quiet.notified()).await.is_err());
-        let task = tokio::spawn(async move {
-            let _alarm = alarm;
-            panic!("on purpose");
-        });
-        assert!(task.await.is_err());
-        broken.notified().await;
     }
 }

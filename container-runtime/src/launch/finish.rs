@@ -5,18 +5,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use localize::ContainerFolder;
+use localize::{ContainerFolder, UserName};
 use records::{ContainerExitStatus, ContainerId};
-use tokio::sync::Semaphore;
-use tokio::task::JoinError;
 use tokio::time::timeout;
 
+use super::confined_end::blocking;
 use super::diagnostics::{self, ExitDiagnostics};
-use super::exit_watch::Shared;
+use super::places::UserPlaces;
+use super::shared::Shared;
 use crate::isolation::{Confined, is_of_its_limit, oom_message};
 
-/// Exits whose files of one kind are read or removed at the same time.
-const FINISHING_MAX: usize = 4;
+/// Exits whose files of one kind are read or removed at the same time, half of them of one user.
+const FINISHING_MAX: usize = 8;
 /// Maximum time that the report of an end waits for a disk: one that hangs takes the texts of its
 /// containers, not the reports.
 const FILES_WAIT: Duration = Duration::from_secs(10);
@@ -24,16 +24,15 @@ const FILES_WAIT: Duration = Duration::from_secs(10);
 /// Places for work on the files of containers that have ended. Disks may hang without taking the
 /// places of the cgroups.
 pub(super) struct Finishing {
-    log_dirs: Arc<Semaphore>,
-    cgroups: Semaphore,
+    log_dirs: UserPlaces,
+    cgroups: UserPlaces,
 }
 
 impl Default for Finishing {
     fn default() -> Self {
-        let places = || Semaphore::new(FINISHING_MAX);
         Self {
-            log_dirs: Arc::new(places()),
-            cgroups: places(),
+            log_dirs: UserPlaces::new(FINISHING_MAX),
+            cgroups: UserPlaces::new(FINISHING_MAX),
         }
     }
 }
@@ -45,6 +44,10 @@ pub(super) struct Finished {
     pub(super) status: ContainerExitStatus,
     /// The end was ordered, which then is the cause of the end.
     pub(super) ordered: bool,
+    /// Processes survive SIGKILL.
+    pub(super) processes_stay: bool,
+    /// User whose turns the work takes.
+    pub(super) user: UserName,
     pub(super) confined: Option<Confined>,
     pub(super) log_dir: ContainerFolder,
 }
@@ -59,6 +62,7 @@ impl Finished {
         let (id, status) = (self.id, self.status);
         let Finishing { log_dirs, cgroups } = &shared.finishing;
         let (of_reading, log_dir) = (Arc::clone(shared), self.log_dir.clone());
+        let reader = self.user.clone();
         let texts = async {
             if !diagnostics::reads_files(status) {
                 return None;
@@ -68,16 +72,18 @@ impl Finished {
                     (&of_reading.stderr_pattern, of_reading.stderr_tail_bytes);
                 diagnostics::of_exit(id, status, &log_dir, pattern, tail_bytes)
             };
-            within(id, log_dirs, read).await
+            // Nobody needs the texts later.
+            timeout(FILES_WAIT, work(log_dirs.clone(), reader, read)).await.unwrap_or_else(|_| {
+                tracing::warn!(container = %id, waited = ?FILES_WAIT, "the files of a container hang; its end is reported without them");
+                None
+            })
         };
         let killed = async {
             self.confined.as_ref()?;
-            let _place = cgroups.acquire().await;
-            let killed = tokio::task::spawn_blocking(move || self.killed_for_memory()).await;
-            killed.unwrap_or_else(|error| {
-                tracing::error!(%error, "the cgroups of a container may be left");
-                None
-            })
+            let (places, user) = (cgroups.clone(), self.user.clone());
+            let removing = tokio::spawn(work(places, user, move || self.killed_for_memory()));
+            // Removed in any case, and told if it is in time.
+            timeout(FILES_WAIT, removing).await.ok()?.ok()??
         };
         let (texts, killed) = tokio::join!(texts, killed);
         let mut diagnostics = texts.unwrap_or_else(|| diagnostics::without_files(id, status));
@@ -96,33 +102,26 @@ impl Finished {
         let confined = self.confined.as_ref()?;
         let failed_by_itself = !self.ordered && self.status != ContainerExitStatus::SUCCESS;
         let events = failed_by_itself.then(|| confined.memory_events());
-        confined.finish();
+        confined.finish(self.processes_stay);
         let events = events?;
         is_of_its_limit(&events).then(|| oom_message(self.id, self.pid, &events))
     }
 }
 
-/// Does blocking work on a container's files and waits for it, for its place included, at most
-/// [`FILES_WAIT`]. Work that hangs keeps its place, so that at most [`FINISHING_MAX`] threads hang.
-async fn within<T: Send + 'static>(
-    id: ContainerId,
-    places: &Arc<Semaphore>,
+/// Does blocking work once the user has a place for it. Work that hangs keeps its place, so that at
+/// most [`FINISHING_MAX`] threads hang. `None`: the runtime is shutting down.
+async fn work<T: Send + 'static>(
+    places: UserPlaces,
+    user: UserName,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let done = async {
-        let place = Arc::clone(places).acquire_owned().await.ok()?;
-        let task = tokio::task::spawn_blocking(move || {
-            let done = work();
-            drop(place);
-            done
-        });
-        let lost = |error: &JoinError| tracing::error!(container = %id, %error, "the work on the files of an end is lost");
-        task.await.inspect_err(lost).ok()
-    };
-    timeout(FILES_WAIT, done).await.unwrap_or_else(|_| {
-        tracing::warn!(container = %id, waited = ?FILES_WAIT, "the files of a container hang; its end is reported without them");
-        None
-    })
+    let place = places.take(&user).await;
+    let done = blocking(move || {
+        let done = work();
+        drop(place);
+        done
+    });
+    done.await
 }
 
 #[cfg(test)]
@@ -132,6 +131,7 @@ mod tests {
 
     use super::*;
     use crate::launch::diagnostics::StderrPattern;
+    use crate::launch::places::turns_of;
     use crate::launch::registry::Registry;
     use crate::launch::scanner::Scanner;
     use crate::launch::testing::Folders;
@@ -139,6 +139,7 @@ mod tests {
     fn shared() -> Arc<Shared> {
         let registry = Arc::<Registry>::default();
         Arc::new(Shared {
+            agent: i32::try_from(std::process::id()).unwrap(),
             scanner: Scanner::start(Arc::clone(&registry), None).unwrap(),
             registry,
             events: mpsc::channel(1).0,
@@ -157,26 +158,36 @@ mod tests {
         let (id, dirs) = (folders.id, &folders.dirs);
         std::fs::write(dirs.log_dir.path().join("stderr"), "why").unwrap();
         let shared = shared();
-        let finished = || Finished {
+        let finished = |user: &str| Finished {
             id,
             pid: 1,
             status: ContainerExitStatus(3),
             ordered: false,
+            processes_stay: false,
+            user: turns_of(user),
             confined: None,
             log_dir: dirs.log_dir.clone(),
         };
-        let (status, told) = finished().files(&shared).await;
+        let (status, told) = finished("alice").files(&shared).await;
         assert_eq!(status, ContainerExitStatus(3));
         assert!(told.exit_code.contains("why"), "{told:?}");
-        let log_dirs = Arc::clone(&shared.finishing.log_dirs);
-        let hanging = u32::try_from(FINISHING_MAX).unwrap();
-        let _hanging = log_dirs.acquire_many(hanging).await.unwrap();
+        let log_dirs = shared.finishing.log_dirs.clone();
+        let mut hanging = Vec::new();
+        for _ in 0..FINISHING_MAX / 2 {
+            hanging.push(log_dirs.take(&turns_of("alice")).await);
+        }
         let began = Instant::now();
-        let (status, told) = finished().files(&shared).await;
+        let (status, told) = finished("alice").files(&shared).await;
         assert_eq!(
             (status, began.elapsed()),
             (ContainerExitStatus(3), FILES_WAIT)
         );
         assert_eq!(told, diagnostics::without_files(id, status));
+        // Another user's disks do not.
+        let began = Instant::now();
+        let (_, told) = finished("bob").files(&shared).await;
+        assert!(told.exit_code.contains("why"), "{told:?}");
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        drop(hanging);
     }
 }

@@ -23,12 +23,34 @@ const CAPACITY_KEPT: usize = 64;
 /// Queues of launches, one for each lane. Dropping it closes the lanes, whose threads end once they
 /// are empty.
 pub(super) struct Lanes<J: Send + 'static> {
-    guaranteed: Pool<Lane<J>>,
-    opportunistic: Pool<Lane<J>>,
+    guaranteed: LaneEnd<J>,
+    opportunistic: LaneEnd<J>,
 }
 
 /// Launches that wait for a thread.
 struct Lane<J>(VecDeque<J>);
+
+/// Handle of a lane, for launches that return to it. Cheap to clone.
+pub(super) struct LaneEnd<J: Send + 'static>(Pool<Lane<J>>);
+
+impl<J: Send + 'static> Clone for LaneEnd<J> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<J: Send + 'static> LaneEnd<J> {
+    /// Queues a launch. Returns whether there was room for it.
+    pub(super) fn push(&self, job: J) -> bool {
+        self.0.change(|Lane(jobs)| {
+            let has_room = jobs.len() < LAUNCH_QUEUE_MAX;
+            if has_room {
+                jobs.push_back(job);
+            }
+            (usize::from(has_room), has_room)
+        })
+    }
+}
 
 impl<J: Send + 'static> Work for Lane<J> {
     type Job = J;
@@ -44,13 +66,13 @@ impl<J: Send + 'static> Work for Lane<J> {
 
 impl<J: Send + 'static> Lanes<J> {
     /// Starts lanes with at most so many threads for guaranteed containers, and half as many for
-    /// the others, which call `launch` with each job.
+    /// the others, which call `launch` with each job and the lane that it was in.
     ///
     /// # Errors
     /// A thread cannot be started.
     pub(super) fn start(
         threads_max: usize,
-        launch: impl Fn(J) + Send + Sync + 'static,
+        launch: impl Fn(&LaneEnd<J>, J) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let launch = Arc::new(launch);
         let start = |thread_name, threads_max| {
@@ -59,11 +81,14 @@ impl<J: Send + 'static> Lanes<J> {
                 thread_name,
                 threads_max,
             };
-            Pool::start(config, Lane(VecDeque::new()), move |_, job| launch(job))
+            Pool::start(config, Lane(VecDeque::new()), move |pool, job| {
+                launch(&LaneEnd(pool.clone()), job);
+            })
+            .map(LaneEnd)
         };
         let guaranteed = start("launch", threads_max)?;
         let opportunistic =
-            start("launch-opp", threads_max.div_ceil(2)).inspect_err(|_| guaranteed.close())?;
+            start("launch-opp", threads_max.div_ceil(2)).inspect_err(|_| guaranteed.0.close())?;
         Ok(Self {
             guaranteed,
             opportunistic,
@@ -71,7 +96,7 @@ impl<J: Send + 'static> Lanes<J> {
     }
 
     fn all(&self) -> [&Pool<Lane<J>>; 2] {
-        [&self.guaranteed, &self.opportunistic]
+        [&self.guaranteed.0, &self.opportunistic.0]
     }
 
     /// Queues a launch of a container of this type. Returns whether there was room for it.
@@ -80,13 +105,7 @@ impl<J: Send + 'static> Lanes<J> {
             ExecutionType::Guaranteed => &self.guaranteed,
             ExecutionType::Opportunistic => &self.opportunistic,
         };
-        lane.change(|Lane(jobs)| {
-            let has_room = jobs.len() < LAUNCH_QUEUE_MAX;
-            if has_room {
-                jobs.push_back(job);
-            }
-            (usize::from(has_room), has_room)
-        })
+        lane.push(job)
     }
 
     /// Returns since when the launch has been under way that takes longest so far.
@@ -97,7 +116,7 @@ impl<J: Send + 'static> Lanes<J> {
     /// Returns since when launches that do not end have kept all others of guaranteed containers
     /// waiting.
     pub(super) fn exhausted_since(&self) -> Option<Instant> {
-        self.guaranteed.exhausted_since()
+        self.guaranteed.0.exhausted_since()
     }
 
     /// Returns the number of launches that wait.
@@ -130,7 +149,7 @@ mod tests {
         let (done, results) = mpsc::channel();
         let (release, held) = mpsc::channel::<()>();
         let held = std::sync::Mutex::new(held);
-        let launch = move |job| {
+        let launch = move |_: &LaneEnd<_>, job| {
             let _released = held.lock().unwrap().recv();
             done.send(job).unwrap();
         };
@@ -149,7 +168,7 @@ mod tests {
         let (done, results) = mpsc::channel();
         let (release, held) = mpsc::channel::<()>();
         let held = std::sync::Mutex::new(held);
-        let launch = move |job| {
+        let launch = move |_: &LaneEnd<_>, job| {
             if job == ExecutionType::Opportunistic {
                 let _released = held.lock().unwrap().recv();
             }

@@ -3,16 +3,18 @@
 
 mod adoption;
 mod not_launched;
+mod planned;
+mod upkeep;
 
 use std::convert::Infallible;
 use std::ffi::CString;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{fmt, io};
 
 use cgroup::Cgroup;
-use localize::ContainerFolder;
+use localize::{ContainerFolder, UserName};
 use records::{ContainerId, ExecutionType};
 use thiserror::Error;
 use tokio::io::unix::AsyncFd;
@@ -28,8 +30,8 @@ use super::context::{
 use super::debug_info::{DebugInfo, DebugJob, DebugTicket, Undescribed};
 use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
-use super::error::{LaunchError, NoPlan};
-use super::exit_watch::{PanicAlarm, Shared, Watch, watchable};
+use super::error::LaunchError;
+use super::exit_watch::{Watch, watchable};
 use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finish::Finishing;
 use super::lanes::Lanes;
@@ -37,24 +39,20 @@ use super::leader::WatchedLeader;
 use super::links::{ResolvedLink, make_links, resolve_links};
 use super::one_bash::{BashDefaults, one_bash};
 use super::outlives::Outlives;
-use super::process_tree::{Process, adopts_orphans};
+use super::places::turns_of;
+use super::process_tree::Process;
 use super::registry::{Order, Registry, RunningProcess, SignalRequest};
 use super::scanner::Scanner;
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, announcements, launch_command, launch_script};
+use super::shared::{PanicAlarm, Shared};
 use super::spawn::{BASH, Bash, Command, Leader, spawn};
 use crate::isolation::Isolation;
 
 pub use adoption::Adoption;
 use not_launched::NotLaunched;
-
-/// Interval between two looks for dead orphans to reap, which hold nothing but their pid. Scans for
-/// the end of a container reap them too. SIGCHLD would be earlier, at the price of a signal, a
-/// message and a wake-up for the end of each container.
-const ORPHAN_REAP_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Time within which a process of another user executes its program, a thousand times as long as
-/// it takes, and interval between two looks for later ones.
-const LATE_START: Duration = Duration::from_secs(1);
+use planned::{Job, Taken};
+pub use planned::{Later, MakePlan, Planned};
+use upkeep::{continue_late_starts, reap_late};
 
 /// Refusal of a launch before it was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -65,16 +63,6 @@ pub enum LaunchRefused {
     /// This container is being launched or runs.
     #[error("container {0} is being launched or runs already")]
     Duplicate(ContainerId),
-}
-
-/// Makes a plan on a launch thread, where it may wait for disks; or says why it cannot.
-pub type MakePlan = Box<dyn FnOnce() -> Result<LaunchPlan, NoPlan> + Send>;
-
-struct Job {
-    id: ContainerId,
-    make_plan: MakePlan,
-    orders: watch::Receiver<Order>,
-    queued: Instant,
 }
 
 /// Launches containers, watches them, and ends them with all that they started.
@@ -132,13 +120,14 @@ impl Launcher {
         };
         let broken = Arc::<Notify>::default();
         let alarm = || PanicAlarm(Arc::clone(&broken));
-        let reaper =
-            adopts_orphans().then(|| runtime.spawn(reap_orphans(scanner.clone(), alarm())));
+        let reaping = reap_late(Arc::clone(&registry), scanner.clone(), alarm());
+        let reaper = runtime.spawn(reaping);
         let watch = config
             .other_users
             .then(|| runtime.spawn(continue_late_starts(alarm())));
-        let tasks = reaper.into_iter().chain(watch).collect();
+        let tasks = [reaper].into_iter().chain(watch).collect();
         let shared = Arc::new(Shared {
+            agent: i32::try_from(std::process::id()).map_err(io::Error::other)?,
             registry: Arc::clone(&registry),
             scanner,
             events,
@@ -153,13 +142,13 @@ impl Launcher {
         let isolation = config.isolation.clone();
         let outlives = config.outlives.clone();
         let threads_max = config.launch_threads_max;
-        let worker = Worker {
+        let worker = Arc::new(Worker {
             config,
             shared: Arc::clone(&shared),
             debug_info,
             runtime: runtime.clone(),
-        };
-        let lanes = Lanes::start(threads_max, move |job| worker.serve(job))?;
+        });
+        let lanes = Lanes::start(threads_max, move |lane, job| worker.serve(lane, job))?;
         Ok(Self {
             registry,
             isolation,
@@ -198,7 +187,11 @@ impl Launcher {
     /// Nothing was queued and no event will come.
     pub fn launch(&self, plan: Box<LaunchPlan>) -> Result<(), LaunchRefused> {
         let id = plan.container_id;
-        self.launch_with(id, ExecutionType::Guaranteed, Box::new(move || Ok(*plan)))
+        self.launch_with(
+            id,
+            ExecutionType::Guaranteed,
+            Box::new(move || Ok(Planned::Ready(plan))),
+        )
     }
 
     /// Queues a launch whose plan a launch thread makes when its turn comes. The outcome comes as
@@ -265,26 +258,6 @@ impl Launcher {
     }
 }
 
-/// Reaps orphans that end while their container goes on, so that they do not pile up as zombies.
-async fn reap_orphans(scanner: Scanner, _alarm: PanicAlarm) -> Infallible {
-    loop {
-        tokio::time::sleep(ORPHAN_REAP_INTERVAL).await;
-        scanner.reap().await;
-    }
-}
-
-/// Continues processes that a user has stopped before they became the user's container: a launch
-/// thread waits for each.
-async fn continue_late_starts(_alarm: PanicAlarm) -> Infallible {
-    loop {
-        tokio::time::sleep(LATE_START).await;
-        let continued = cgroup::continue_late_children(LATE_START);
-        if continued > 0 {
-            tracing::warn!(continued, "starts of containers are late; sent SIGCONT");
-        }
-    }
-}
-
 /// State shared by the launch threads.
 struct Worker {
     config: LaunchConfig,
@@ -321,30 +294,13 @@ impl Prepared {
 }
 
 impl Worker {
-    fn serve(&self, job: Job) {
-        let id = job.id;
-        if let Err(reason) = self.launch(job) {
-            if let Some(isolation) = &self.config.isolation {
-                isolation.forget(id);
-            }
-            self.shared.registry.remove(id);
-            // This thread is no task: waiting for room in the channel is what back-pressure is for.
-            if self.shared.events.blocking_send(reason.event(id)).is_err() {
-                tracing::debug!(container = %id, "nobody takes launch events any more");
-            }
-        }
-    }
-
-    fn launch(&self, job: Job) -> Result<(), NotLaunched> {
-        let taken = Instant::now();
-        let Job {
+    fn launch(&self, taken: Taken, plan: LaunchPlan) -> Result<(), NotLaunched> {
+        let Taken {
             id,
-            make_plan,
             orders,
             queued,
-        } = job;
-        unless_ordered_to_end(&orders)?;
-        let plan = make_plan().map_err(LaunchError::NoPlan)?;
+            taken,
+        } = taken;
         let prepared = self.prepare(&plan)?;
         // Once more, since the disk may have been slow. A later order is obeyed by the watch, as
         // soon as the process exists.
@@ -371,13 +327,14 @@ impl Worker {
             },
             signals,
         };
+        let user = turns_of(&plan.user);
         let log_dir = plan.dirs.log_dir;
         let (ticket, undescribed) = self
             .debug_info
             .as_ref()
             .map(|_| prepared.into_description())
             .unzip();
-        let watch = self.watch(id, log_dir, orders, ticket, leader);
+        let watch = self.watch((id, user), log_dir, orders, ticket, leader);
         self.runtime
             .spawn(watch.run(Arc::clone(&self.shared), Some(launched)));
         if let Some((debug_info, undescribed)) = self.debug_info.as_ref().zip(undescribed) {
@@ -479,7 +436,7 @@ impl Worker {
 
     fn watch(
         &self,
-        id: ContainerId,
+        (id, user): (ContainerId, UserName),
         log_dir: ContainerFolder,
         orders: watch::Receiver<Order>,
         debug_info: Option<DebugTicket>,
@@ -487,6 +444,7 @@ impl Worker {
     ) -> Watch {
         Watch {
             id,
+            user,
             leader: WatchedLeader::Child(leader),
             orders,
             log_dir,

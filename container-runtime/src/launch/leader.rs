@@ -12,18 +12,27 @@ use std::time::Duration;
 use keeper::{ExitRecords, ProcessIdentity};
 use records::ContainerExitStatus;
 use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::confined_end::blocking;
 use super::exit_watch::register;
 use super::process::{open_process, signal_group};
 use super::process_tree::Process;
 use super::spawn::Leader;
+use super::tracer::end_tracers;
 
 /// Longest wait for the record of a status (Hadoop:
 /// `yarn.nodemanager.linux-container-executor` … `exit-code-file.timeout-ms`, 2 s).
 const RECORD_WAIT: Duration = Duration::from_secs(2);
 /// Pause between two looks for it.
 const RECORD_LOOK: Duration = Duration::from_millis(5);
+/// Longest wait for a tracer to let go of a child that has ended, as strace and gdb do at once.
+const TRACER_WAIT: Duration = Duration::from_secs(2);
+/// Shortest and longest pause between two looks whether it has.
+const TRACER_LOOK: Duration = Duration::from_millis(1);
+const TRACER_LOOK_MAX: Duration = Duration::from_millis(50);
+/// Time between two tries to end processes of an earlier agent that survive SIGKILL.
+const STRANGER_RETRY: Duration = Duration::from_secs(1);
 
 /// Records of the keepers of earlier agents.
 #[derive(Clone, Debug)]
@@ -112,9 +121,10 @@ pub(super) fn signal_group_of(process: ProcessIdentity, signal: i32) -> bool {
     is_same(process) && signal_group(process.pid, signal)
 }
 
-/// Kills processes of earlier agents with their groups, and returns what waits until the last of
-/// them is gone. For the start, in the context of the runtime: their keeper has them, so their
-/// numbers are not others' for a second after their ends.
+/// Kills processes of earlier agents with their groups, and those that keep them from ending by
+/// tracing them, and returns what waits until the last of them is gone. For the start, in the
+/// context of the runtime: their keeper has them, so their numbers are not others' for a second
+/// after their ends.
 pub fn end_strangers(strangers: &[ProcessIdentity]) -> impl Future<Output = ()> + Send + use<> {
     let watch = |stranger: &ProcessIdentity| {
         let watched = WatchedLeader::Adopted(AdoptedLeader::of(*stranger, None));
@@ -130,7 +140,32 @@ pub fn end_strangers(strangers: &[ProcessIdentity]) -> impl Future<Output = ()> 
     let watched: Vec<WatchedLeader> = strangers.iter().map(watch).collect();
     async move {
         for leader in watched {
-            leader.ended().await;
+            while timeout(STRANGER_RETRY, leader.ended()).await.is_err() {
+                leader.signal_group(libc::SIGKILL);
+                let (pid, agent) = (leader.pid(), std::process::id().cast_signed());
+                blocking(move || end_tracers(&[pid], agent)).await;
+            }
+        }
+    }
+}
+
+/// Returns the status of a child that has ended, once no tracer has it any more. `None`: somebody
+/// else has reaped it, or the tracer takes too long.
+async fn status_of_child(leader: &Leader) -> Option<ContainerExitStatus> {
+    let deadline = Instant::now() + TRACER_WAIT;
+    let mut pause = TRACER_LOOK;
+    loop {
+        match leader.peek() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if Instant::now() < deadline => {
+                sleep(pause).await;
+                pause = (pause * 2).min(TRACER_LOOK_MAX);
+            }
+            Ok(None) => return None,
+            Err(error) => {
+                tracing::debug!(pid = leader.pid(), %error, "no status");
+                return None;
+            }
         }
     }
 }
@@ -170,10 +205,10 @@ impl WatchedLeader {
         }
     }
 
-    /// Returns the status of a leader that has ended; `None`: nobody knows it.
+    /// Returns the status of a leader that has ended; `None`: nobody knows it, or not in time.
     pub(super) async fn status(&self) -> Option<ContainerExitStatus> {
         match self {
-            Self::Child(leader) => leader.get_ref().peek().ok().flatten(),
+            Self::Child(leader) => status_of_child(leader.get_ref()).await,
             Self::Adopted(AdoptedLeader { process, exits, .. }) => {
                 exits.as_ref()?.status(*process).await
             }

@@ -40,20 +40,16 @@ pub(super) fn signal_process(process: BorrowedFd<'_>, signal: i32) -> bool {
 }
 
 /// Returns the status of the child behind a handle if it has ended, without waiting and without
-/// reaping it.
+/// reaping it. `None` also for a child that has ended and has a tracer: its end is shown to the
+/// tracer first, although the handle is readable.
 pub(super) fn peek(process: BorrowedFd<'_>) -> io::Result<Option<ContainerExitStatus>> {
     let options = WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     wait_id(WaitId::PidFd(process), options)
 }
 
-/// Reaps the child behind a handle if it has ended.
+/// Reaps the child behind a handle if it has ended and no tracer has it.
 pub(super) fn reap(process: BorrowedFd<'_>) -> io::Result<Option<ContainerExitStatus>> {
     wait_id(WaitId::PidFd(process), WaitIdOptions::NOHANG)
-}
-
-/// Waits for the child behind a handle and reaps it.
-pub(super) fn wait_blocking(process: BorrowedFd<'_>) -> io::Result<Option<ContainerExitStatus>> {
-    wait_id(WaitId::PidFd(process), WaitIdOptions::empty())
 }
 
 /// Reaps one child by its pid if it has ended.

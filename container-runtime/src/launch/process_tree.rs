@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt as _;
 use std::thread;
 use std::time::Duration;
 
-use records::ContainerId;
+use records::ContainerName;
 
 use super::process::reap_pid;
 use crate::proc_stat;
@@ -21,6 +21,9 @@ use crate::proc_stat;
 /// Bytes read of an environment; more than the kernel takes by default (a quarter of an 8 MiB
 /// stack).
 const ENVIRON_READ_MAX: u64 = 4 * 1024 * 1024;
+
+/// Number of times that adopted orphans are listed until none ends meanwhile.
+const ADOPTED_PASSES: usize = 10;
 
 /// Number of further looks at processes that are executing a program, and the pause before each.
 const LOOKS_AGAIN: usize = 10;
@@ -52,8 +55,10 @@ pub(super) struct Process {
     pub(super) parent: i32,
     pub(super) group: i32,
     pub(super) session: i32,
-    /// Ended, but not reaped.
-    pub(super) is_zombie: bool,
+    /// Ended with all its threads, but not reaped.
+    pub(super) has_ended: bool,
+    /// About to end: it has given its memory back, and with it its environment.
+    pub(super) is_ending: bool,
 }
 
 impl Process {
@@ -66,7 +71,9 @@ impl Process {
             parent: stat.ppid,
             group: stat.pgrp,
             session: stat.session,
-            is_zombie: proc_stat::has_ended(&stat),
+            has_ended: keeper::has_ended(&stat),
+            // The state of a first thread that has ended tells nothing of the others.
+            is_ending: stat.vsize == 0 && !matches!(stat.state, 'Z' | 'X'),
         })
     }
 
@@ -167,7 +174,7 @@ impl ProcessTable {
             }
         }
         found.remove(&leader);
-        let mut members: Vec<_> = found.into_values().filter(|p| !p.is_zombie).collect();
+        let mut members: Vec<_> = found.into_values().filter(|p| !p.has_ended).collect();
         members.sort_unstable();
         members
     }
@@ -200,36 +207,69 @@ impl AdoptedChildren {
     }
 }
 
+/// Returns the pids of the children of a thread that starts none itself, the youngest last.
+pub(super) fn children_list(process: i32) -> io::Result<Vec<i32>> {
+    let list = io::read_to_string(adopting_threads_children(process)?)?;
+    let pids = list.split_ascii_whitespace();
+    Ok(pids.filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// Orphans that the agent has adopted.
+#[derive(Debug, Default)]
+pub(super) struct Adopted {
+    /// Processes that live.
+    pub(super) alive: Vec<Process>,
+    /// No orphan ended while they were listed. One that did may have started another, which the
+    /// list does not have.
+    pub(super) is_settled: bool,
+}
+
 /// Children of the agent that it did not start: orphans that it adopted. Those that have ended are
 /// reaped, the others returned.
 ///
 /// `is_leader` tells the session leaders that others watch and reap; children in the agent's own
 /// session were started by the agent for other purposes, and whoever started them reaps them.
-pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result<Vec<Process>> {
-    let list = io::read_to_string(adopting_threads_children(agent)?)?;
+pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result<Adopted> {
     let own_session = Process::read(agent).map(|process| process.session);
-    let pids = list
-        .split_ascii_whitespace()
-        .filter_map(|pid| pid.parse().ok());
-    let foreign = pids
-        .filter(|pid| !is_leader(*pid))
-        .filter_map(Process::read)
-        .filter(|child| Some(child.session) != own_session && child.parent == agent);
-    let mut alive = Vec::new();
-    for child in foreign {
-        if !child.is_zombie {
-            alive.push(child);
-        } else if let Err(error) = reap_pid(child.pid) {
-            tracing::debug!(pid = child.pid, %error, "cannot reap an orphan");
+    let mut found = Adopted::default();
+    for _pass in 0..ADOPTED_PASSES {
+        found = Adopted {
+            alive: Vec::new(),
+            is_settled: true,
+        };
+        for pid in children_list(agent)?
+            .into_iter()
+            .filter(|pid| !is_leader(*pid))
+        {
+            let Some(child) = Process::read(pid) else {
+                found.is_settled = false;
+                continue;
+            };
+            if Some(child.session) == own_session || child.parent != agent {
+                continue;
+            }
+            if !child.has_ended {
+                found.alive.push(child);
+                continue;
+            }
+            match reap_pid(child.pid) {
+                // Its tracer has it; that shows nothing new.
+                Ok(None) => {}
+                Ok(Some(_)) => found.is_settled = false,
+                Err(error) => tracing::debug!(pid, %error, "cannot reap an orphan"),
+            }
+        }
+        if found.is_settled {
+            break;
         }
     }
-    Ok(alive)
+    Ok(found)
 }
 
 /// Container that a process names in `CONTAINER_ID`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
-    Container(ContainerId),
+    Container(ContainerName),
     /// Also when the environment may not be read.
     None,
     /// The process shows no environment, as while it executes a program: for microseconds or, on a
@@ -257,11 +297,11 @@ pub(super) fn names_of(processes: &[Process]) -> Vec<Name> {
 
 /// Returns the container that this process names now.
 pub(super) fn name_of(process: &Process) -> Name {
-    let Some(environment) = read_of(process, "environ") else {
+    let Some((thread, environment)) = environment_of(process.pid) else {
         return Name::None;
     };
     // A program has at least its own name; without both the kernel has not laid out either.
-    if environment.is_empty() && read_of(process, "cmdline").is_some_and(|line| line.is_empty()) {
+    if environment.is_empty() && read_of(thread, "cmdline").is_some_and(|line| line.is_empty()) {
         return Name::NotYet;
     }
     let mut variables = environment.split(|b| *b == 0);
@@ -270,9 +310,20 @@ pub(super) fn name_of(process: &Process) -> Name {
     id.map_or(Name::None, Name::Container)
 }
 
-/// Reads a file of a process; `None`: it may not be read, or the process is gone.
-fn read_of(process: &Process, name: &str) -> Option<Vec<u8>> {
-    let file = File::open(format!("/proc/{}/{name}", process.pid)).ok()?;
+/// Returns the environment of a process, with the number of the thread that shows it: the first
+/// thread or, when that has ended, another.
+fn environment_of(pid: i32) -> Option<(i32, Vec<u8>)> {
+    let of_first = read_of(pid, "environ").filter(|read| !read.is_empty());
+    if let Some(environment) = of_first {
+        return Some((pid, environment));
+    }
+    let thread = keeper::running_thread(pid)?;
+    Some((thread, read_of(thread, "environ")?))
+}
+
+/// Reads a file of a thread; `None`: it may not be read, or the thread has ended.
+fn read_of(thread: i32, name: &str) -> Option<Vec<u8>> {
+    let file = File::open(format!("/proc/{thread}/{name}")).ok()?;
     let mut content = Vec::new();
     file.take(ENVIRON_READ_MAX).read_to_end(&mut content).ok()?;
     Some(content)
@@ -296,7 +347,8 @@ mod tests {
             parent,
             group: session,
             session,
-            is_zombie: false,
+            has_ended: false,
+            is_ending: false,
         }
     }
 
@@ -346,7 +398,7 @@ mod tests {
     #[test]
     fn the_dead_are_no_members_but_their_children_are() {
         let mut dead = process(107, 100, 100);
-        dead.is_zombie = true;
+        dead.has_ended = true;
         let table = table(&[dead, process(108, 107, 108)]);
         assert_eq!(pids(&table.members(100, &[], AGENT)), [101, 102, 108]);
     }

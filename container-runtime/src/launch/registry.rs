@@ -102,6 +102,11 @@ pub(super) struct Registry {
     /// Leaders that have ended and are not reaped yet, so that the keeper would still learn their
     /// status.
     ended: Mutex<BTreeMap<ContainerId, Leader>>,
+    /// Containers of which processes survive SIGKILL, with the pids of their leaders. Their ends
+    /// were reported all the same.
+    surviving: Mutex<BTreeMap<ContainerId, i32>>,
+    /// Leaders that have ended and that a tracer keeps from being reaped.
+    traced: Mutex<Vec<Leader>>,
 }
 
 impl Registry {
@@ -111,8 +116,12 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for a container. `None` when it is in here already.
+    /// Makes room for a container. `None` when it is in here already, or something of its last
+    /// launch survives.
     pub(super) fn insert(&self, id: ContainerId) -> Option<watch::Receiver<Order>> {
+        if self.lock_surviving().contains_key(&id) {
+            return None;
+        }
         match self.lock().entry(id) {
             MapEntry::Occupied(_) => None,
             MapEntry::Vacant(vacant) => {
@@ -177,6 +186,41 @@ impl Registry {
         let is_leader = |entry: &Entry| entry.leader() == Some(pid);
         self.lock().values().any(is_leader)
             || self.lock_ended().values().any(|leader| leader.pid() == pid)
+            || self.lock_surviving().values().any(|leader| *leader == pid)
+            || self.lock_traced().iter().any(|leader| leader.pid() == pid)
+    }
+
+    fn lock_surviving(&self) -> MutexGuard<'_, BTreeMap<ContainerId, i32>> {
+        self.surviving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that processes of a container outlive it, so that it is not launched beside them
+    /// and nobody else reaps its leader. Comes before [`remove`](Self::remove).
+    pub(super) fn survives(&self, id: ContainerId, leader: i32) {
+        self.lock_surviving().insert(id, leader);
+    }
+
+    /// Records that they are gone.
+    pub(super) fn survived(&self, id: ContainerId) {
+        self.lock_surviving().remove(&id);
+    }
+
+    fn lock_traced(&self) -> MutexGuard<'_, Vec<Leader>> {
+        self.traced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reaps a leader that has ended, as soon as its tracer lets go of it.
+    pub(super) fn reap(&self, leader: Leader) {
+        self.lock_traced().extend(leader.reap());
+    }
+
+    /// Reaps the leaders whose tracers have let go of them.
+    pub(super) fn reap_traced(&self) {
+        let mut traced = self.lock_traced();
+        let left: Vec<Leader> = traced.drain(..).filter_map(Leader::reap).collect();
+        *traced = left;
     }
 
     /// Forgets a container. Must come before its leader is reaped.

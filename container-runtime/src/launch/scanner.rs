@@ -4,17 +4,21 @@
 //! A thread, because reading another process's environment may wait for that process's memory lock.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use records::ContainerId;
+use records::{ContainerId, ContainerName};
 use threads::ThreadOwner;
 use tokio::sync::{mpsc, oneshot};
 
 use super::leader::SharedExits;
+use super::process::{open_process, signal_process};
 use super::process_tree::{
-    AdoptedChildren, Name, Process, ProcessTable, adopted, adopts_orphans, name_of, names_of,
-    shares_session,
+    AdoptedChildren, Name, Process, ProcessTable, adopted, adopts_orphans, children_list, name_of,
+    names_of, shares_session,
 };
 use super::registry::Registry;
 
@@ -30,7 +34,35 @@ pub(super) enum Scope {
     /// Processes left over after the leader's end. Where the agent adopts orphans, each of them has
     /// an ancestor among the agent's adopted children; without such children nothing else is read.
     LeftOvers,
+    /// The same, and each orphan is killed when it is seen. One that forks and ends at once would
+    /// be gone before anybody who is told of it could signal it.
+    Doomed,
 }
+
+/// Processes that a look has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Processes of the container, without its leader.
+    pub(super) members: Vec<Process>,
+    /// No orphan ended during the look before it was known whose it was. It may have been the
+    /// container's, and may have started another.
+    pub(super) is_certain: bool,
+}
+
+impl Found {
+    /// Returns what a look finds that sees nothing.
+    pub(super) fn nothing() -> Self {
+        Self {
+            members: Vec::new(),
+            is_certain: true,
+        }
+    }
+}
+
+/// Maximum time for which orphans are killed as they are seen, in one go.
+const HUNT: Duration = Duration::from_millis(20);
+/// Number of looks in a row that find no new orphan, after which the hunt ends.
+const QUIET_LOOKS: usize = 2;
 
 enum Request {
     Members(Question),
@@ -42,7 +74,7 @@ struct Question {
     id: ContainerId,
     leader: i32,
     scope: Scope,
-    answer: oneshot::Sender<Vec<Process>>,
+    answer: oneshot::Sender<Found>,
 }
 
 /// A handle to the scan thread.
@@ -79,18 +111,18 @@ impl Scanner {
     }
 
     /// The living processes of a container without its leader. Empty when the scanner has gone.
-    pub(super) async fn members(&self, id: ContainerId, leader: i32, scope: Scope) -> Vec<Process> {
+    pub(super) async fn members(&self, id: ContainerId, leader: i32, scope: Scope) -> Found {
         // Most containers leave nothing behind: one small read here saves two thread switches.
         let has_keepers = || {
             let exits = self.exits.as_ref();
             exits.is_some_and(|exits| !exits.keepers().is_empty())
         };
-        if scope == Scope::LeftOvers
+        if scope != Scope::Everything
             && adopts_orphans()
             && self.children.is_empty()
             && !has_keepers()
         {
-            return Vec::new();
+            return Found::nothing();
         }
         let (answer, answered) = oneshot::channel();
         let question = Question {
@@ -105,9 +137,9 @@ impl Scanner {
             .await
             .is_err()
         {
-            return Vec::new();
+            return Found::nothing();
         }
-        answered.await.unwrap_or_default()
+        answered.await.unwrap_or_else(|_gone| Found::nothing())
     }
 
     /// Reaps adopted orphans that have ended, soon.
@@ -161,19 +193,23 @@ impl Scan {
 
     fn answer(&mut self, questions: &mut Vec<Question>) {
         let adopts = adopts_orphans();
+        self.hunt(questions, adopts);
         if adopts && let Some(orphans) = self.adopted_orphans() {
             let exits = self.exits.as_ref();
             let has_keepers = exits.is_some_and(|exits| !exits.keepers().is_empty());
             let has_left_overs = |question: &Question| {
-                orphans
-                    .iter()
-                    .any(|(orphan, of)| is_orphan_of(question, orphan, *of))
+                let mut orphans = orphans.known.iter();
+                orphans.any(|(orphan, of)| is_orphan_of(question, orphan, *of))
             };
             for question in questions.extract_if(.., |question| {
-                question.scope == Scope::LeftOvers && !has_keepers && !has_left_overs(question)
+                question.scope != Scope::Everything && !has_keepers && !has_left_overs(question)
             }) {
+                let found = Found {
+                    members: Vec::new(),
+                    is_certain: orphans.are_all,
+                };
                 // Who no longer waits does not need the answer.
-                drop(question.answer.send(Vec::new()));
+                drop(question.answer.send(found));
             }
         }
         if questions.is_empty() {
@@ -194,16 +230,24 @@ impl Scan {
         let adopted = if adopts { self.adopted_orphans() } else { None };
         let registry = Arc::clone(&self.registry);
         let is_no_leader = |orphan: &Process| !registry.is_leader(orphan.pid);
-        let mut orphans = adopted.unwrap_or_else(|| {
+        let Orphans {
+            known: mut orphans,
+            are_all,
+        } = adopted.unwrap_or_else(|| {
             let orphans = table.orphans(self.agent, adopts);
-            self.attribute(orphans.filter(is_no_leader))
+            let known = self.attribute(orphans.filter(is_no_leader)).known;
+            // Each look takes so long that a second one tells nothing more.
+            Orphans {
+                known,
+                are_all: true,
+            }
         });
         // What containers of earlier agents have left behind.
         let keepers = self.exits.as_ref().map(SharedExits::keepers);
         for keeper in keepers.unwrap_or_default() {
             let children = table.children_of(keeper);
             let children = self.attribute(children.filter(is_no_leader));
-            orphans.extend(children);
+            orphans.extend(children.known);
         }
         for question in questions.drain(..) {
             let own: Vec<_> = orphans
@@ -211,17 +255,89 @@ impl Scan {
                 .filter(|(orphan, of)| is_orphan_of(&question, orphan, *of))
                 .map(|(orphan, _)| *orphan)
                 .collect();
-            let members = table.members(question.leader, &own, self.agent);
-            drop(question.answer.send(members));
+            let found = Found {
+                members: table.members(question.leader, &own, self.agent),
+                is_certain: are_all,
+            };
+            drop(question.answer.send(found));
         }
+    }
+
+    /// Kills orphans of doomed containers as they are seen, until no new one is, within bounds.
+    fn hunt(&mut self, questions: &[Question], adopts: bool) {
+        let is_doomed = |question: &&Question| question.scope == Scope::Doomed;
+        let doomed: Vec<&Question> = questions.iter().filter(is_doomed).collect();
+        if doomed.is_empty() {
+            return;
+        }
+        let keepers = self.exits.as_ref().map(SharedExits::keepers);
+        let mut parents = keepers.unwrap_or_default();
+        parents.extend(adopts.then_some(self.agent));
+        let deadline = Instant::now() + HUNT;
+        let (mut killed, mut quiet) = (HashSet::new(), 0);
+        while quiet < QUIET_LOOKS && Instant::now() < deadline {
+            let before = killed.len();
+            let mut is_clear = true;
+            for parent in &parents {
+                is_clear &= self.kill_orphans(*parent, &doomed, &mut killed);
+            }
+            let is_quiet = is_clear && killed.len() == before;
+            quiet = if is_quiet { quiet + 1 } else { 0 };
+        }
+    }
+
+    /// Kills the children of a process that are orphans of these containers, the youngest first:
+    /// they have lived shortest. Adds them to `killed`. Returns whether none was about to end
+    /// before its name was known.
+    fn kill_orphans(
+        &self,
+        parent: i32,
+        doomed: &[&Question],
+        killed: &mut HashSet<(i32, u64)>,
+    ) -> bool {
+        let mut is_clear = true;
+        for pid in children_list(parent).unwrap_or_default().into_iter().rev() {
+            // Before anything is asked of it, so that the handle is on the process that answers:
+            // nobody else reaps orphans, and what a keeper reaps was not new when it was listed.
+            let Ok(handle) = open_process(pid) else {
+                continue;
+            };
+            let orphan = Process::read(pid).filter(|now| !now.has_ended && now.parent == parent);
+            let Some(orphan) = orphan.filter(|now| !self.registry.is_leader(now.pid)) else {
+                continue;
+            };
+            let known = self.known.get(&identity(&orphan)).map(|known| known.name);
+            let name = match known {
+                Some(name @ Name::Container(_)) => name,
+                _ => name_of(&orphan),
+            };
+            let of = match name {
+                Name::Container(id) => Some(id),
+                Name::None | Name::NotYet => None,
+            };
+            let is_doomed = |question: &&Question| is_orphan_of(question, &orphan, of);
+            if !doomed.iter().any(is_doomed) {
+                is_clear &= of.is_some() || runs(&orphan);
+            } else if signal_process(handle.as_fd(), libc::SIGKILL) {
+                killed.insert(identity(&orphan));
+            }
+        }
+        is_clear
     }
 
     /// The agent's adopted children with the containers they name; the dead ones are reaped.
     /// `None`: the kernel does not list children, so only a full scan can tell.
-    fn adopted_orphans(&mut self) -> Option<Vec<(Process, Option<ContainerId>)>> {
+    fn adopted_orphans(&mut self) -> Option<Orphans> {
         let registry = Arc::clone(&self.registry);
         match adopted(self.agent, |pid| registry.is_leader(pid)) {
-            Ok(orphans) => Some(self.attribute(orphans.into_iter())),
+            Ok(found) => {
+                let attributed = self.attribute(found.alive.into_iter());
+                let are_all = attributed.are_all && found.is_settled;
+                Some(Orphans {
+                    are_all,
+                    ..attributed
+                })
+            }
             Err(error) => {
                 tracing::debug!(%error, "cannot list the agent's children");
                 None
@@ -230,26 +346,28 @@ impl Scan {
     }
 
     /// The living of these orphans with the containers that they name.
-    fn attribute(
-        &mut self,
-        orphans: impl Iterator<Item = Process>,
-    ) -> Vec<(Process, Option<ContainerId>)> {
+    fn attribute(&mut self, orphans: impl Iterator<Item = Process>) -> Orphans {
         let (found, new): (Vec<_>, Vec<_>) = orphans
-            .filter(|orphan| !orphan.is_zombie)
+            .filter(|orphan| !orphan.has_ended)
             .partition(|orphan| self.known.contains_key(&identity(orphan)));
         let names = found.iter().map(|orphan| self.name_again(orphan));
         let names: Vec<Name> = names.chain(names_of(&new)).collect();
         let named = found.into_iter().chain(new).zip(names);
-        named
-            .map(|(orphan, name)| {
-                let scan = self.number;
-                self.known.insert(identity(&orphan), Known { name, scan });
-                match name {
-                    Name::Container(id) => (orphan, Some(id)),
-                    Name::None | Name::NotYet => (orphan, None),
+        let mut are_all = true;
+        let known = named.map(|(orphan, name)| {
+            let scan = self.number;
+            self.known.insert(identity(&orphan), Known { name, scan });
+            match name {
+                Name::Container(id) => (orphan, Some(id)),
+                Name::None | Name::NotYet => {
+                    // Perhaps it had no environment any more when it was asked.
+                    are_all &= runs(&orphan);
+                    (orphan, None)
                 }
-            })
-            .collect()
+            }
+        });
+        let known = known.collect();
+        Orphans { known, are_all }
     }
 
     /// Returns the name of an orphan of an earlier scan. One that named nothing may have executed a
@@ -262,11 +380,24 @@ impl Scan {
     }
 }
 
+/// Living orphans with the containers that they name.
+struct Orphans {
+    known: Vec<(Process, Option<ContainerName>)>,
+    /// No other ended before its name was read.
+    are_all: bool,
+}
+
+/// Returns whether a process runs still, and is not about to end.
+fn runs(process: &Process) -> bool {
+    let now = Process::read(process.pid);
+    now.is_some_and(|now| identity(&now) == identity(process) && !now.has_ended && !now.is_ending)
+}
+
 /// A process id alone may be another process's by now.
 fn identity(process: &Process) -> (i32, u64) {
     (process.pid, process.start_time)
 }
 
-fn is_orphan_of(question: &Question, orphan: &Process, of: Option<ContainerId>) -> bool {
-    shares_session(orphan, question.leader) || of == Some(question.id.as_named())
+fn is_orphan_of(question: &Question, orphan: &Process, of: Option<ContainerName>) -> bool {
+    shares_session(orphan, question.leader) || of == Some(question.id.name())
 }

@@ -9,13 +9,20 @@ use std::ffi::{CStr, CString, c_int};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cgroup::{BeforeExec, Cgroup, Child, Note, SpawnError};
 use keeper::StartSlot;
 use records::ContainerExitStatus;
 use users::Account;
 
-use super::process::{peek, reap, signal_group, wait_blocking};
+use super::process::{peek, reap, signal_group};
+
+/// Maximum time that a launch thread waits for the end of a process that cannot be watched, and
+/// pause between two looks.
+const ABANDON_WAIT: Duration = Duration::from_secs(10);
+const ABANDON_PAUSE: Duration = Duration::from_millis(1);
 
 /// The program that runs the script.
 pub(super) const BASH: &str = "/bin/bash";
@@ -72,23 +79,37 @@ impl Leader {
         peek(self.handle.as_fd())
     }
 
-    /// Reaps it. It must have ended; from now on its pid belongs to whoever gets it next.
-    pub(super) fn reap(self) -> io::Result<()> {
+    /// Reaps it. It must have ended; from now on its pid belongs to whoever gets it next. Returns
+    /// it if it cannot be reaped yet, since a tracer has it.
+    pub(super) fn reap(self) -> Option<Self> {
+        match reap(self.handle.as_fd()) {
+            Ok(None) => return Some(self),
+            Ok(Some(_)) => {}
+            Err(error) => {
+                tracing::error!(pid = self.pid, %error, "cannot reap a container's process");
+            }
+        }
         if let Some(slot) = self.slot {
             slot.free();
         }
-        reap(self.handle.as_fd()).map(drop)
+        None
     }
 
     /// Kills its group and waits for it: for a leader that nobody can watch.
     pub(super) fn abandon(self) {
-        signal_group(self.pid, libc::SIGKILL);
-        // SIGKILL cannot be ignored, so this wait is short, and only a launch thread waits.
-        if let Err(error) = wait_blocking(self.handle.as_fd()) {
-            tracing::warn!(pid = self.pid, %error, "cannot reap a process");
-        }
-        if let Some(slot) = self.slot {
-            slot.free();
+        let pid = self.pid;
+        signal_group(pid, libc::SIGKILL);
+        // SIGKILL cannot be ignored, so this wait is short, and only a launch thread waits. A
+        // tracer may make it long.
+        let deadline = Instant::now() + ABANDON_WAIT;
+        let mut left = self.reap();
+        while let Some(leader) = left.take() {
+            if Instant::now() >= deadline {
+                tracing::error!(pid, "a process that cannot be watched does not end");
+                return;
+            }
+            thread::sleep(ABANDON_PAUSE);
+            left = leader.reap();
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::launch::RunningProcess;
 pub struct MemoryExceeded {
     /// Id of the container.
     pub id: ContainerId,
-    /// Of which memory.
+    /// Kind of memory that is over its limit.
     pub kind: MemoryKind,
     /// Diagnostics for the AM and for people, with a list of the container's processes.
     pub diagnostics: String,
@@ -144,6 +144,7 @@ mod tests {
     use std::io::{BufRead as _, BufReader};
     use std::process::{Child, Command, Stdio};
 
+    use test_support::hostile::{self, Role};
     use test_support::ids::container as container_id;
 
     use super::super::limits::ContainerLimit;
@@ -236,6 +237,24 @@ mod tests {
         );
         assert!(text.contains(" of 64 MB physical memory used"), "{text}");
         assert!(text.contains("(bash)"), "{text}");
+    }
+
+    #[test]
+    fn memory_of_a_process_whose_first_thread_has_ended_counts() {
+        for by_mapping in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let ready = folder.path().join("ready");
+            let half_dead = hostile::bash_line(&Role::HalfDead {
+                ready: ready.clone(),
+            });
+            let script = format!(
+                "({half_dead}) & trap \"kill -KILL $!\" EXIT; until [ -s {} ]; do sleep 0.01; done",
+                ready.display()
+            );
+            let mut container = Container::run(&script, 1024, ENFORCED, by_mapping);
+            let used = container.sample().opportunistic;
+            assert!(used.pmem_mb >= hostile::HELD_MIB, "{used:?}");
+        }
     }
 
     #[test]

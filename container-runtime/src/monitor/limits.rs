@@ -19,7 +19,7 @@ pub struct ContainerLimit {
 }
 
 impl ContainerLimit {
-    /// Of a container as its token describes it.
+    /// Returns the limits of a container as its token describes it.
     #[must_use]
     pub const fn of(spec: &ContainerSpec) -> Self {
         Self {

@@ -121,7 +121,9 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn container() -> ContainerId {
-        "container_1700000000000_0007_01_000002".parse().unwrap()
+        records::ApplicationId::new(1_700_000_000_000, 7)
+            .attempt(1)
+            .container(2)
     }
 
     fn process(pid: i32, command: &str) -> DumpedProcess {

@@ -17,8 +17,9 @@ use super::message::DumpedProcess;
 use super::smaps;
 use crate::proc_stat;
 
-/// Of the files that the agent may have open, the part kept open here; further processes are opened
-/// at each look. The rest is for connections, logs and what launches need.
+/// Part of the files that the agent may have open which is kept open here: one in this many.
+/// Further processes are opened at each look. The rest is for connections, logs and what launches
+/// need.
 const OPEN_FILES_PART: u64 = 4;
 
 /// Bytes read of a command line; the message shows a part of it.
@@ -30,6 +31,8 @@ struct Known {
     /// `None` when too many are open.
     file: Option<File>,
     stat: Stat,
+    /// Number under which `/proc` shows the memory.
+    memory_of: i32,
     /// Looks at which it was there, this one included.
     looks: u32,
     /// CPU time used since the previous sample, in clock ticks.
@@ -52,6 +55,8 @@ pub(super) struct Processes {
 pub(super) struct Member<'a> {
     /// Values that the kernel shows now.
     pub(super) stat: &'a Stat,
+    /// Number under which `/proc` shows the memory: the process's, or that of a thread that runs.
+    memory_of: i32,
     /// The process existed at the previous sample too.
     pub(super) is_aged: bool,
     /// CPU time since the previous sample, in clock ticks.
@@ -59,7 +64,7 @@ pub(super) struct Member<'a> {
 }
 
 impl Processes {
-    /// Of none yet.
+    /// Makes a set without processes.
     pub(super) fn new() -> Self {
         Self {
             known: HashMap::new(),
@@ -112,7 +117,8 @@ impl Processes {
                 None => proc_stat::open(pid).and_then(|file| proc_stat::read(&file)),
             };
             let same = stat.filter(|stat| stat.starttime == known.stat.starttime);
-            if let Some(stat) = same {
+            if let Some(mut stat) = same {
+                known.memory_of = complete(&mut stat);
                 known.used_ticks = ticks(&stat).saturating_sub(ticks(&known.stat));
                 known.stat = stat;
                 known.looks = known.looks.saturating_add(1);
@@ -128,14 +134,16 @@ impl Processes {
         let Some(file) = proc_stat::open(pid) else {
             return;
         };
-        let Some(stat) = proc_stat::read(&file) else {
+        let Some(mut stat) = proc_stat::read(&file) else {
             return;
         };
+        let memory_of = complete(&mut stat);
         let file = (self.open_files < self.open_files_max).then_some(file);
         self.open_files += usize::from(file.is_some());
         let known = Known {
             file,
             stat,
+            memory_of,
             looks: 1,
             used_ticks: 0,
             seen: self.looks,
@@ -155,9 +163,10 @@ impl Processes {
                 continue;
             };
             // What has ended holds no memory.
-            if !proc_stat::has_ended(&known.stat) {
+            if !keeper::has_ended(&known.stat) {
                 members.entry(leader).or_default().push(Member {
                     stat: &known.stat,
+                    memory_of: known.memory_of,
                     is_aged: known.looks > 1,
                     used_ticks: known.used_ticks,
                 });
@@ -210,6 +219,21 @@ fn open_files_max() -> usize {
     }
 }
 
+/// Adds the memory of a process whose first thread has ended while others run: the kernel shows it
+/// with those only. Returns the number under which `/proc` shows the memory.
+fn complete(stat: &mut Stat) -> i32 {
+    if stat.vsize > 0 || stat.num_threads <= 1 {
+        return stat.pid;
+    }
+    let Some(thread) = keeper::running_thread(stat.pid) else {
+        return stat.pid;
+    };
+    if let Some(of_thread) = proc_stat::open(thread).and_then(|file| proc_stat::read(&file)) {
+        (stat.vsize, stat.rss) = (of_thread.vsize, of_thread.rss);
+    }
+    thread
+}
+
 /// Returns the CPU time of a process so far, in clock ticks.
 fn ticks(stat: &Stat) -> u64 {
     stat.utime.saturating_add(stat.stime)
@@ -219,7 +243,7 @@ impl Member<'_> {
     /// Bytes of physical memory: resident pages or, with `by_mapping`, what its mappings hold.
     pub(super) fn pmem_bytes(&self, by_mapping: bool) -> u64 {
         if by_mapping {
-            smaps::anonymous_bytes(self.stat.pid).unwrap_or(0)
+            smaps::anonymous_bytes(self.memory_of).unwrap_or(0)
         } else {
             self.stat.rss.saturating_mul(procfs::page_size())
         }
@@ -238,7 +262,7 @@ impl Member<'_> {
             system_ms: ms(self.stat.stime),
             vmem_bytes: self.stat.vsize,
             rss_pages: self.stat.rss,
-            command: command(self.stat.pid),
+            command: command(self.memory_of),
         }
     }
 }

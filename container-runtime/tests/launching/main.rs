@@ -12,6 +12,7 @@
 mod container;
 mod environment;
 mod exits;
+mod hostile;
 mod killing;
 mod outliving;
 mod queue;
@@ -93,6 +94,7 @@ impl Node {
             other @ (LaunchEvent::LaunchFailed { .. }
             | LaunchEvent::Exited { .. }
             | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::ProcessesStay(_)
             | LaunchEvent::StrangersGone(_)) => {
                 panic!("{other:?}")
             }
@@ -110,6 +112,7 @@ impl Node {
             other @ (LaunchEvent::Launched { .. }
             | LaunchEvent::LaunchFailed { .. }
             | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::ProcessesStay(_)
             | LaunchEvent::StrangersGone(_)) => {
                 panic!("{other:?}")
             }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use container_runtime::launch::{LAUNCH_QUEUE_MAX, LaunchEvent, LaunchRefused};
+use container_runtime::launch::{LAUNCH_QUEUE_MAX, LaunchEvent, LaunchRefused, MakePlan, Planned};
 use records::{ContainerExitStatus, ExecutionType};
+use tokio::sync::oneshot;
 
 use crate::{Node, config};
 
@@ -46,6 +47,7 @@ async fn an_order_at_any_moment_of_a_launch_is_obeyed() {
         match node.event().await {
             LaunchEvent::Launched { .. }
             | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::ProcessesStay(_)
             | LaunchEvent::StrangersGone(_) => {}
             LaunchEvent::LaunchFailed { status, .. } => {
                 assert_eq!(status, ContainerExitStatus::TERMINATED);
@@ -81,11 +83,13 @@ async fn a_launch_that_was_terminated_while_queued_never_starts() {
                 id: failed,
                 status,
                 diagnostics,
+                ..
             } if failed == id => break (status.0, diagnostics),
             LaunchEvent::LaunchFailed { .. } => {}
             other @ (LaunchEvent::Launched { .. }
             | LaunchEvent::Exited { .. }
             | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::ProcessesStay(_)
             | LaunchEvent::StrangersGone(_)) => {
                 panic!("{other:?}")
             }
@@ -109,7 +113,7 @@ async fn a_guaranteed_launch_is_not_behind_opportunistic_ones_that_cannot_get_do
         let make_plan = move || {
             // Returns when the test drops the sender.
             let _ended = released.recv();
-            Ok(plan)
+            Ok(Planned::Ready(Box::new(plan)))
         };
         let opportunistic = ExecutionType::Opportunistic;
         let launched = node
@@ -142,4 +146,51 @@ async fn more_launches_than_the_queue_holds_are_refused() {
         }
     }
     assert_eq!(refused, Some(LaunchRefused::Busy));
+}
+
+/// More launches than there are threads wait for what the test gives them.
+#[tokio::test]
+async fn a_launch_that_waits_for_what_it_lacks_takes_no_thread_and_ends_when_ordered() {
+    let mut config = config();
+    config.launch_threads_max = 1;
+    let mut node = Node::with(config);
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        let plan = node.plan("exit 3");
+        let id = plan.container_id;
+        let (give, given) = oneshot::channel::<()>();
+        let make_plan: MakePlan = Box::new(move || {
+            Ok(Planned::Later(Box::pin(async move {
+                let _given = given.await;
+                let make_plan: MakePlan = Box::new(move || Ok(Planned::Ready(Box::new(plan))));
+                make_plan
+            })))
+        });
+        let launched = node
+            .launcher
+            .launch_with(id, ExecutionType::Guaranteed, make_plan);
+        launched.unwrap();
+        waiting.push((id, give));
+    }
+    let plan = node.plan("exit 5");
+    assert_eq!(node.run(plan).await.0, 5);
+    let (ended, _never_given) = waiting.pop().unwrap();
+    node.launcher.terminate(ended);
+    let LaunchEvent::LaunchFailed { id, status, .. } = node.event().await else {
+        panic!("the launch that was ordered to end goes on");
+    };
+    assert_eq!((id, status), (ended, ContainerExitStatus::TERMINATED));
+    for (id, give) in waiting {
+        give.send(()).unwrap();
+        loop {
+            if let LaunchEvent::Exited {
+                id: ended, status, ..
+            } = node.event().await
+            {
+                assert_eq!((ended, status.0), (id, 3));
+                break;
+            }
+        }
+    }
+    assert!(node.launcher.processes().is_empty());
 }

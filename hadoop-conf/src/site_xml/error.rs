@@ -30,13 +30,26 @@ pub enum SiteXmlError {
         /// Path of the file.
         file: PathBuf,
     },
-    /// File that is not UTF-8.
-    #[error("{}:{line}: has a byte that is not UTF-8", file.display())]
-    NotUtf8 {
+    /// File with bytes that its encoding does not have.
+    #[error("{}:{line}: has a byte that is not {encoding}", file.display())]
+    Malformed {
         /// Path of the file.
         file: PathBuf,
         /// Line of the first invalid byte.
         line: usize,
+        /// Name of the encoding.
+        encoding: &'static str,
+    },
+    /// File in an encoding that is not read.
+    #[error(
+        "{}: is in the encoding {encoding}, which is not read: use UTF-8, UTF-16, ISO-8859-1 or US-ASCII",
+        file.display()
+    )]
+    Encoding {
+        /// Path of the file.
+        file: PathBuf,
+        /// Name of the encoding as declared, cut to a length that fits a line.
+        encoding: String,
     },
     /// File that is not well-formed XML.
     #[error("{}:{line}:{column}: {source}", file.display())]

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::encoding::{Undecodable, decode};
 use super::error::SiteXmlError;
 use super::parse::{Item, Sink, parse};
 use super::{FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX, PROPERTIES_MAX};
@@ -149,16 +150,15 @@ fn read_text(file: &Path) -> Result<String, SiteXmlError> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(SiteXmlError::TooLarge { file: owned() });
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        SiteXmlError::NotUtf8 {
+    decode(bytes).map_err(|undecodable| match undecodable {
+        Undecodable::Malformed { line, encoding } => SiteXmlError::Malformed {
             file: owned(),
-            line: 1 + valid.iter().filter(|b| **b == b'\n').count(),
-        }
-    })?;
-    // Editors on other systems start a file with a byte order mark.
-    Ok(match text.strip_prefix('\u{feff}') {
-        Some(rest) => rest.to_owned(),
-        None => text,
+            line,
+            encoding,
+        },
+        Undecodable::Unknown(encoding) => SiteXmlError::Encoding {
+            file: owned(),
+            encoding,
+        },
     })
 }

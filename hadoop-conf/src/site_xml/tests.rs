@@ -203,7 +203,10 @@ fn a_file_that_is_not_utf8_is_refused_with_its_line() {
     .unwrap();
     let result = Properties::new(Environment::default())
         .add_file(&[folder.path().to_path_buf()], "site.xml");
-    assert!(matches!(result, Err(SiteXmlError::NotUtf8 { line: 2, .. })));
+    assert!(matches!(
+        result,
+        Err(SiteXmlError::Malformed { line: 2, .. })
+    ));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::*;
 /// Opens the file system of a NameNode at this address and asks for the status of a file.
 fn ask(cluster: &Cluster, address: SocketAddr) -> FsError {
     let uri: Uri = format!("hdfs://{address}/a").parse().unwrap();
-    let hdfs = cluster.open(&uri, "joe").unwrap();
+    let hdfs = cluster.client(&uri, "joe").unwrap();
     hdfs.status("/a").unwrap_err()
 }
 
@@ -57,7 +57,7 @@ fn a_cluster_that_wants_more_than_names_is_refused() {
     let kerberos = [("hadoop.security.authentication", "kerberos")];
     let cluster = cluster(&kerberos, Duration::from_secs(1));
     let uri: Uri = "hdfs://nn/a".parse().unwrap();
-    let error = cluster.open(&uri, "joe").err().unwrap();
+    let error = cluster.client(&uri, "joe").err().unwrap();
     let expected = "cannot use hdfs://nn/a: hadoop.security.authentication is kerberos, and only \
         simple is supported";
     assert_eq!(error.to_string(), expected);
@@ -70,7 +70,7 @@ fn a_logical_name_has_no_port() {
         ("dfs.namenode.rpc-address.cluster.a", "127.0.0.1:1"),
     ];
     let cluster = cluster(&properties, Duration::from_secs(9));
-    let open = |uri: &str| cluster.open(&uri.parse().unwrap(), "joe");
+    let open = |uri: &str| cluster.client(&uri.parse().unwrap(), "joe");
     assert!(open("hdfs://cluster/a").is_ok());
     assert!(open("hdfs://host/a").is_ok());
     let error = open("hdfs:/a").err().unwrap();

@@ -135,7 +135,7 @@ fn slots_of_another_boot_or_of_garbage_are_free() {
         drop(slots);
         assert_eq!(names(&open(folder.path()).1), ["x"]);
     }
-    // Of this boot, and nobody's: names that are no text, pids that are none.
+    // Records of this boot that are nobody's: names that are no text, pids that are none.
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()));
     let path = folder.path().join(FILE);

@@ -27,6 +27,8 @@ pub(super) struct Request {
     pub(super) begun: usize,
     /// Number of items in the states `New` and `Waiting`.
     pub(super) pending: usize,
+    /// Whether the container had the resources before.
+    pub(super) brings_back: bool,
 }
 
 /// A resource of a request.
@@ -59,17 +61,26 @@ impl Cache {
         open
     }
 
-    /// Releases all resources of a container. Returns its open requests, which are cancelled.
+    /// Releases all resources of a container that has ended, and keeps what became of them, until
+    /// [`Self::forget_past`]. Returns its open requests, which are cancelled.
     pub(in super::super) fn release(&mut self, container: ContainerId) -> Vec<RequestId> {
         let open = self.cancel(container);
         let tick = self.next_tick();
+        let mut past: Option<(UserName, Vec<_>)> = None;
         for request in self.by_container.remove(&container).unwrap_or_default() {
-            let items = self.requests.remove(&request).map(|request| request.items);
-            for item in items.unwrap_or_default() {
+            let Some(request) = self.requests.remove(&request) else {
+                continue;
+            };
+            let (_, told) = past.get_or_insert_with(|| (request.user.clone(), Vec::new()));
+            told.extend(request.told());
+            for item in request.items {
                 if let ItemState::Has(entry) = item.state {
                     self.stop_using(entry, container, tick);
                 }
             }
+        }
+        if let Some((user, told)) = past {
+            self.past.keep(container, user, told);
         }
         for entry in self.held.remove(&container).unwrap_or_default() {
             self.stop_using(entry, container, tick);

@@ -11,9 +11,9 @@ use super::*;
 const FIRST_ID: u64 = 10;
 
 fn container(n: i64) -> ContainerId {
-    format!("container_1700000000000_0007_01_{n:06}")
-        .parse()
-        .unwrap()
+    records::ApplicationId::new(1_700_000_000_000, 7)
+        .attempt(1)
+        .container(n)
 }
 
 fn application() -> Scope {
@@ -246,8 +246,6 @@ fn status_tells_what_is_there_and_why_something_is_not() {
     assert_eq!(status[0].diagnostics, "the download was given up");
     assert_eq!(status[1].state, LocalizationState::Completed);
     assert!(cache.status(container(2), SetNumber(0)).is_empty());
-    cache.release(container(1));
-    assert!(cache.status(container(1), SetNumber(0)).is_empty());
 }
 
 #[test]
@@ -492,4 +490,11 @@ fn all_are_had_only_if_each_is_in_a_usable_place_by_a_look_that_counts() {
         "found missing"
     );
     assert!(cache.has_all(&all[1..], at(109, 10), |_| true));
+}
+
+impl Cache {
+    /// Returns the numbers of requests and of entries.
+    pub(in super::super) fn sizes(&self) -> (usize, usize) {
+        (self.requests.len(), self.entries.len())
+    }
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use records::ContainerId;
+use records::{ApplicationId, ContainerId};
 
 use super::super::error::FetchError;
 use super::super::layout::Scope;
 use super::super::progress::Progress;
 use super::super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
 use super::super::shard;
+use super::super::user_name::UserName;
 
 /// Identity of a resource (Hadoop: `LocalResourceRequest.equals`): size and visibility are not part
 /// of it.
@@ -66,6 +67,14 @@ pub(in super::super) struct Download {
     pub(in super::super) scope: Scope,
     pub(in super::super) spec: Arc<ResourceSpec>,
     pub(in super::super) progress: Arc<Progress>,
+    pub(in super::super) asker: Asker,
+}
+
+/// One of those for whom a resource is downloaded.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Asker {
+    pub(in super::super) user: UserName,
+    pub(in super::super) application: ApplicationId,
 }
 
 /// A localized resource of a request.
@@ -90,6 +99,15 @@ pub(in super::super) struct Begun {
     /// Answer to the request, if nothing has to be waited for.
     pub(in super::super) complete: Option<Complete>,
     /// Places of resources that were missing on the disk, and that no request finds any more.
+    pub(in super::super) forgotten: Vec<(Scope, Place)>,
+}
+
+/// Result of [`Cache::bring_back`](super::Cache::bring_back).
+#[derive(Debug)]
+pub(in super::super) struct Lost {
+    /// Request for the resources, to begin.
+    pub(in super::super) request: RequestId,
+    /// Places where they were, and where no request finds them any more.
     pub(in super::super) forgotten: Vec<(Scope, Place)>,
 }
 

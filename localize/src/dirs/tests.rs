@@ -6,11 +6,18 @@ use super::*;
 
 const CONTAINER: &str = "container_1700000000000_0007_01_000002";
 
+fn id() -> ContainerId {
+    ApplicationId::new(1_700_000_000_000, 7)
+        .attempt(1)
+        .container(2)
+}
+
 fn config(base: &Path) -> DirsConfig {
     DirsConfig {
         local_dirs: vec![base.join("l0"), base.join("l1")],
         log_dirs: vec![base.join("g0"), base.join("g1")],
         log_dir_permissions: 0o710,
+        log_retain_sec: 0,
     }
 }
 
@@ -30,7 +37,7 @@ fn mode(path: &Path) -> u32 {
 fn container_gets_folders_on_every_disk_with_closed_modes() {
     let base = tempfile::tempdir().unwrap();
     let dirs = started(base.path()).dirs;
-    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let (id, user) = (id(), "joe".parse().unwrap());
     let made = dirs.create_container_dirs(&id, &user).unwrap();
     let app = "usercache/joe/appcache/application_1700000000000_0007";
     for local in ["l0", "l1"] {
@@ -71,7 +78,7 @@ fn a_link_planted_in_place_of_an_application_folder_is_not_followed() {
         std::fs::create_dir(&user).unwrap();
         symlink(&outside, user.join("appcache")).unwrap();
     }
-    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let (id, user) = (id(), "joe".parse().unwrap());
     assert!(dirs.create_container_dirs(&id, &user).is_err());
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
 }
@@ -80,7 +87,7 @@ fn a_link_planted_in_place_of_an_application_folder_is_not_followed() {
 fn a_folder_is_not_opened_through_a_link_that_took_the_place_of_one_above_it() {
     let base = tempfile::tempdir().unwrap();
     let dirs = started(base.path()).dirs;
-    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let (id, user) = (id(), "joe".parse().unwrap());
     let made = dirs.create_container_dirs(&id, &user).unwrap();
     for folder in [&made.work_dir, &made.log_dir] {
         folder.open().unwrap();
@@ -103,7 +110,7 @@ fn a_disk_that_fails_is_left_out_of_the_lists() {
         let steps = layout::application_steps(
             Modes::OF_AGENT,
             &"joe".parse().unwrap(),
-            ContainerId::application_id(&CONTAINER.parse().unwrap()),
+            id().application_id(),
         );
         {
             let local = dirs.view().readable(DirKind::Local);
@@ -124,10 +131,12 @@ fn a_configured_directory_that_cannot_be_made_is_reported_and_the_others_serve()
         local_dirs: vec![base.path().join("file/l"), base.path().join("l")],
         log_dirs: vec![base.path().join("g")],
         log_dir_permissions: 0o710,
+        log_retain_sec: 0,
     };
     let started = NodeDirs::start(&config, None, EpochMillis(5)).unwrap();
     assert_eq!(started.dirs.view().readable(DirKind::Local).len(), 1);
     assert_eq!(started.dirs.report().local.bad, 1);
+    drop(started);
     config.local_dirs.pop();
     let error = NodeDirs::start(&config, None, EpochMillis(5)).unwrap_err();
     assert!(matches!(
@@ -166,7 +175,7 @@ fn new_files_avoid_full_and_failed_directories_and_old_ones_are_found_on_full_on
     let dirs = NodeDirs::start(&config, Some(health), EpochMillis(5))
         .unwrap()
         .dirs;
-    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let (id, user) = (id(), "joe".parse().unwrap());
     let application = ContainerId::application_id(&id);
     let made = |dirs: &NodeDirs| dirs.create_container_dirs(&id, &user).unwrap();
     assert_eq!(made(&dirs).log_dirs.len(), 2);
@@ -221,7 +230,7 @@ fn folders_of_users_belong_to_the_account_and_what_is_above_does_not() {
     let nobody = users.run_as("joe").unwrap().uid();
     let base = tempfile::tempdir().unwrap();
     let dirs = started(base.path()).dirs.for_users(Some(users));
-    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let (id, user) = (id(), "joe".parse().unwrap());
     // The first time all folders are made, the second time those above are found.
     for _ in 0..2 {
         let made = dirs.create_container_dirs(&id, &user).unwrap();
@@ -253,7 +262,7 @@ fn folders_of_another_account_are_not_used() {
     };
     let base = tempfile::tempdir().unwrap();
     let dirs = started(base.path()).dirs;
-    let (id, user) = (CONTAINER.parse().unwrap(), "joe".parse().unwrap());
+    let (id, user) = (id(), "joe".parse().unwrap());
     // An earlier run had containers of the agent's own user.
     dirs.create_container_dirs(&id, &user).unwrap();
     let dirs = dirs.for_users(Some(users));

@@ -23,6 +23,7 @@ fn config(base: &Path) -> DirsConfig {
         local_dirs: vec![base.join("l0"), base.join("l1")],
         log_dirs: vec![base.join("g")],
         log_dir_permissions: 0o710,
+        log_retain_sec: 0,
     }
 }
 
@@ -63,7 +64,7 @@ fn a_disk_that_hangs_fails_and_keeps_one_thread_until_it_answers() {
     }
     assert_eq!(*lock(&BEGUN), 1);
     drop(hang);
-    // Of the disk that hung.
+    // The answer about the disk that hung.
     let late = checks.answers.1.recv().unwrap();
     checks.answers.0.send(late).unwrap();
     checks.patience = PATIENCE;
@@ -87,12 +88,12 @@ fn a_directory_serves_again_with_its_folders_once_it_can_be_used() {
     std::fs::remove_file(&in_the_way).unwrap();
     // What an earlier run left there.
     std::fs::create_dir_all(in_the_way.join("usercache/joe")).unwrap();
-    let earlier = checks.round(&dirs, NOW).unwrap();
-    assert_eq!(earlier.leftovers.len(), 1);
+    let found = checks.round(&dirs, NOW).unwrap();
+    assert_eq!(found.earlier.leftovers.len(), 1);
     assert_eq!(dirs.report().report, "");
     let made = dirs
         .create_container_dirs(
-            &"container_1_0007_01_000002".parse().unwrap(),
+            &records::ApplicationId::new(1, 7).attempt(1).container(2),
             &"joe".parse().unwrap(),
         )
         .unwrap();
@@ -113,8 +114,47 @@ fn a_node_without_any_usable_directory_starts_if_directories_are_checked() {
         error.starts_with("Most of the disks failed. 2/2 local-dirs have errors: "),
         "{error}"
     );
+    drop(dirs);
     let refused = NodeDirs::start(&config, None, NOW).unwrap_err();
     assert!(matches!(refused, DirsError::NoneUsable { .. }));
+}
+
+#[test]
+fn a_second_agent_on_one_of_the_directories_is_refused_and_changes_nothing_in_it() {
+    let base = tempfile::tempdir().unwrap();
+    let first = NodeDirs::start(&config(base.path()), Some(HEALTH), NOW).unwrap();
+    let container = test_support::ids::container(2);
+    let made = first
+        .dirs
+        .create_container_dirs(&container, &"joe".parse().unwrap());
+    let made = made.unwrap();
+    let second = DirsConfig {
+        local_dirs: vec![base.path().join("own"), base.path().join("l1")],
+        log_dirs: vec![base.path().join("own-logs")],
+        log_dir_permissions: 0o710,
+        log_retain_sec: 0,
+    };
+    let refused = NodeDirs::start(&second, Some(HEALTH), NOW).unwrap_err();
+    let text = refused.to_string();
+    let path = base.path().join("l1").display().to_string();
+    assert!(
+        text.starts_with(&format!("{path} cannot be used: another agent uses")),
+        "{text}"
+    );
+    assert!(made.local_dirs.iter().all(|folder| folder.is_dir()));
+    drop(first);
+    NodeDirs::start(&second, Some(HEALTH), NOW).unwrap();
+}
+
+#[test]
+fn one_folder_may_be_for_work_and_for_logs() {
+    let base = tempfile::tempdir().unwrap();
+    let config = DirsConfig {
+        log_dirs: vec![base.path().join("l0")],
+        ..config(base.path())
+    };
+    let started = NodeDirs::start(&config, Some(HEALTH), NOW).unwrap();
+    assert_eq!(started.dirs.report().report, "");
 }
 
 #[test]

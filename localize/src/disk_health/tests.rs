@@ -32,12 +32,17 @@ fn health(config: DiskHealthConfig, local: usize, log: usize) -> DiskHealth {
     DiskHealth::new(Some(config), &paths("l", local), &paths("g", log))
 }
 
-/// Feeds these to the first local directory and returns whether it was good after each.
+/// Feeds these to the first log directory, which only Hadoop's limits concern, and returns whether
+/// it was good after each.
 fn goods(config: DiskHealthConfig, free_mb: &[u64]) -> Vec<bool> {
+    goods_of(DirKind::Log, config, free_mb)
+}
+
+fn goods_of(kind: DirKind, config: DiskHealthConfig, free_mb: &[u64]) -> Vec<bool> {
     let mut health = health(config, 1, 1);
     let good = |mb: &u64| {
-        health.measured(DirKind::Local, 0, free(*mb));
-        health.condition(DirKind::Local, 0) == Some(&Condition::Good)
+        health.measured(kind, 0, free(*mb));
+        health.condition(kind, 0) == Some(&Condition::Good)
     };
     free_mb.iter().map(good).collect()
 }
@@ -69,6 +74,26 @@ fn a_full_disk_is_good_again_only_within_the_low_mark() {
 }
 
 #[test]
+fn a_local_disk_to_which_nothing_can_be_downloaded_is_full_whatever_the_limits() {
+    let neither = DiskHealthConfig {
+        max_utilization_percent: None,
+        min_free_space_mb: None,
+        ..CONFIG
+    };
+    // A sixteenth of 1000 MiB stays free.
+    assert_eq!(
+        goods_of(DirKind::Local, neither, &[63, 62, 125, 126, 63]),
+        [true, false, false, true, true]
+    );
+    let mut health = health(neither, 1, 1);
+    health.measured(DirKind::Local, 0, free(30));
+    let report = health.report();
+    assert!(!report.is_healthy);
+    let reason = "free space not above the 63MB that downloads leave to containers";
+    assert!(report.report.contains(reason), "{}", report.report);
+}
+
+#[test]
 fn a_disk_without_any_room_is_full_even_if_all_of_it_may_be_used() {
     let all = DiskHealthConfig {
         max_utilization_percent: Some(100.0),
@@ -90,7 +115,10 @@ fn a_file_system_that_reports_no_size_is_not_full() {
         min_free_space_mb: None,
         ..CONFIG
     };
-    assert_eq!(judge(&percent_only, true, nothing), Condition::Good);
+    assert_eq!(
+        judge(&percent_only, DirKind::Log, true, nothing),
+        Condition::Good
+    );
 }
 
 #[test]

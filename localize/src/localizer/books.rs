@@ -70,7 +70,9 @@ impl Shared {
                 Err(error) => reply.answer(Err(error)),
             },
             Command::Localize(checked, reply) => self.register(checked, reply, to_begin),
+            Command::BringBack(gone, reply) => self.bring_back(gone, reply, to_begin),
             Command::Release(container) => self.release(container),
+            Command::Forget(container) => self.state().cache.forget_past(container),
             Command::FinishApplication(application, user) => {
                 self.finish_application(application, &user);
             }

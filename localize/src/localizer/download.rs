@@ -3,15 +3,16 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nix::errno::Errno;
 
 use super::super::cache::{Download, Place};
 use super::super::deletion::Deletion;
+use super::super::disk::Disk;
 use super::super::error::{DirsError, FetchError};
-use super::super::fetch::{self, Fetch};
+use super::super::fetch::{self, Fetch, Wanted};
 use super::super::kept::{self, Seal};
 use super::super::layout::Scope;
 use super::super::resource::{ResourceKind, ResourceSpec};
@@ -105,29 +106,13 @@ impl Shared {
 
     pub(super) fn path_of(&self, scope: &Scope, place: &Place) -> PathBuf {
         let disk = self.dirs.local(place.disk);
-        let mut path = disk.map(|disk| disk.path.clone()).unwrap_or_default();
-        path.extend(kept::names_to(scope, place));
-        path.push(place.id.to_string());
-        path.push(&place.name);
-        path
+        let path = disk.map(|disk| disk.path.clone()).unwrap_or_default();
+        path.join(kept::path_below(scope, place))
     }
 
     pub(super) fn is_on_disk(&self, scope: &Scope, place: &Place) -> bool {
-        let Some(disk) = self.dirs.local(place.disk) else {
-            return false;
-        };
-        let mut names = kept::names_to(scope, place);
-        names.push(place.id.to_string());
-        let folder = disk.root.open_all(names);
-        let kind = folder.and_then(|folder| folder.kind(&place.name));
-        match kind {
-            Ok(kind) => kind.is_some(),
-            // A lack of handles in the agent does not mean that the file is missing.
-            Err(error) => matches!(
-                error.raw_os_error().map(Errno::from_raw),
-                Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)
-            ),
-        }
+        let disk = self.dirs.local(place.disk);
+        disk.is_some_and(|disk| is_there(&disk, &kept::path_below(scope, place)))
     }
 
     pub(super) fn deletion_of(&self, scope: &Scope, place: &Place) -> Option<Deletion> {
@@ -160,7 +145,12 @@ impl Shared {
             .dirs
             .choose_for(expected_bytes(&download.spec), &mut rand::rng())?;
         let reader = self.dirs.reader_of(&download.scope)?;
-        let source = (self.source_of)(&download.spec.url, &download.scope, reader)?;
+        let wanted = Wanted {
+            url: &download.spec.url,
+            scope: &download.scope,
+            asker: &download.asker,
+        };
+        let source = (self.source_of)(&wanted, reader)?;
         let (place, parent, folder) = self.create_folder(download, disk)?;
         let job = Fetch {
             spec: &download.spec,
@@ -171,9 +161,10 @@ impl Shared {
             wall_clock: self.wall_clock,
             progress: &download.progress,
             source: source.as_ref(),
+            read_archive: &self.sources.archive_reader(&wanted),
         };
-        // The archive readers are foreign code on foreign input: a panic in them must fail this
-        // resource, and the turns must learn that the thread is free. None of their state is used
+        // Names and contents are a stranger's choice: a panic because of them must fail this
+        // resource, and the turns must learn that the thread is free. None of the state is used
         // afterwards.
         let fetched = catch_unwind(AssertUnwindSafe(|| fetch::fetch(&job)));
         let fetched = fetched.unwrap_or_else(|_| {
@@ -242,6 +233,19 @@ impl Shared {
                 return Err(error);
             }
         }
+    }
+}
+
+/// Looks whether there is anything at this path below a local directory. A link on the way is no
+/// way to a resource.
+pub(super) fn is_there(disk: &Disk, below: &Path) -> bool {
+    match disk.root.has_beneath(below) {
+        Ok(is_there) => is_there,
+        // A lack of handles in the agent does not mean that the file is missing.
+        Err(error) => matches!(
+            error.raw_os_error().map(Errno::from_raw),
+            Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)
+        ),
     }
 }
 

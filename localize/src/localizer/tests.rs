@@ -1,6 +1,7 @@
 //! Localization as a whole on folders of the test, with real threads and files.
 
 mod at_once;
+mod brought_back;
 mod restart;
 
 use std::fs::{self, File};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use hadoop_fs::FsConfig;
+use hadoop_fs::{FileSystems, FsConfig};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::Mode;
 
@@ -48,15 +49,18 @@ impl Source for FifoSource {
     }
 }
 
-fn source_or_fifo() -> SourceOf {
-    let sources = sources(
-        Arc::new(FileSystems::new(FsConfig::default())),
-        String::new(),
-    );
-    Arc::new(move |url, scope, reader| match url.scheme.as_deref() {
+fn source_or_fifo() -> (SourceOf, Sources) {
+    let sources = Sources {
+        file_systems: Arc::new(FileSystems::new(FsConfig::default())),
+        archives: Arc::new(archives::Here),
+        own_user: String::new(),
+    };
+    let opener = sources.opener();
+    let source_of: SourceOf = Arc::new(move |wanted, reader| match wanted.url.scheme.as_deref() {
         Some("fifo") => Ok(Box::new(FifoSource)),
-        _ => sources(url, scope, reader),
-    })
+        _ => opener(wanted, reader),
+    });
+    (source_of, sources)
 }
 
 impl Node {
@@ -90,6 +94,7 @@ impl Node {
             local_dirs: vec![base.path().join("l0"), base.path().join("l1")],
             log_dirs: vec![base.path().join("logs")],
             log_dir_permissions: 0o710,
+            log_retain_sec: 0,
         }
     }
 
@@ -206,9 +211,9 @@ impl Drop for Node {
 }
 
 fn container(n: i64) -> ContainerId {
-    format!("container_1700000000000_0007_01_{n:06}")
-        .parse()
-        .unwrap()
+    ApplicationId::new(1_700_000_000_000, 7)
+        .attempt(1)
+        .container(n)
 }
 
 fn mode(path: &Path) -> u32 {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use hadoop_fs::{FileSystems, FsConfig};
+use hadoop_fs::{Caller, FileSystems, FsConfig};
 
 use super::*;
 
@@ -20,7 +20,7 @@ impl Tree {
         let base = tempfile::tempdir().unwrap();
         let file_systems = FileSystems::new(FsConfig::default());
         let uri = "file:/".parse().unwrap();
-        let source = RemoteSource::new(file_systems.open(&uri, "joe").unwrap());
+        let source = RemoteSource::new(file_systems.open(&uri, Caller::user("joe", "")).unwrap());
         let tree = Self { base, source };
         fs::create_dir_all(tree.at("a/b")).unwrap();
         fs::write(tree.at("a/b/file"), "content").unwrap();
@@ -72,4 +72,22 @@ fn a_public_resource_is_open_to_others_up_to_the_root() {
     assert!(!tree.is_refused("a/b/file"));
     tree.set_mode("a/b", 0o751);
     assert!(tree.is_refused("a/b"));
+}
+
+#[test]
+fn the_names_of_folders_in_folders_are_bounded_together() {
+    let tree = Tree::new();
+    let open = |path: &str| tree.source.open(&tree.at(path), false);
+    tree.source.names_bytes_left.set(size_of::<OsString>() + 2);
+    let outer = open("a").unwrap();
+    assert_eq!(tree.source.names_bytes_left.get(), 1);
+    let refused = open("a/b").err().unwrap();
+    assert_eq!(refused.kind(), io::ErrorKind::QuotaExceeded);
+    drop(outer);
+    tree.source.names_bytes_left.set(size_of::<OsString>() + 4);
+    assert!(open("a/b").is_ok(), "the outer folder is done");
+    assert_eq!(
+        tree.source.names_bytes_left.get(),
+        size_of::<OsString>() + 4
+    );
 }

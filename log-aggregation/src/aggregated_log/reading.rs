@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use records::ContainerId;
+use records::ContainerName;
 
 use super::key;
 use crate::tfile::{Compression, Reader, Value, read_byte};
@@ -46,7 +46,7 @@ impl<R: BufRead> Read for LogContent<R> {
 pub fn find<R: BufRead>(
     log: R,
     compression: Compression,
-    container: ContainerId,
+    container: ContainerName,
     name: &str,
 ) -> io::Result<LogContent<R>> {
     let (container, name) = (key(&container.to_string())?, key(name)?);
@@ -131,7 +131,7 @@ mod tests {
         let acls = vec![];
         let mut log = AggregatedLog::new(Vec::new(), compression, "joe", &acls).unwrap();
         for (number, content) in [(2, &b"two"[..]), (3, &large()), (4, b"four")] {
-            log.append_container(container(number), |files| {
+            log.append_container(container(number).name(), |files| {
                 files.append("empty", 0, &mut io::empty())?;
                 files.append("größe\0", content.len() as u64, &mut &content[..])?;
                 files.append("last", 1, &mut &b"x"[..])?;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn read(log: &[u8], compression: Compression, number: i64, name: &str) -> io::Result<Vec<u8>> {
-        let mut content = find(log, compression, container(number), name)?;
+        let mut content = find(log, compression, container(number).name(), name)?;
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes)?;
         assert_eq!(content.length(), bytes.len() as u64);

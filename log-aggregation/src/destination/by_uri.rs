@@ -3,13 +3,16 @@
 use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
 
-use hadoop_fs::{FileSystem, FileSystems, FsError, ReadFile, Uri, WriteFile};
+use hadoop_fs::{Caller, FileSystem, FileSystems, FsError, ReadFile, Uri, WriteFile};
 
 use super::{Destination, RemoteFile, WRITE_BYTES};
 use crate::remote::{FILE_MODE, FOLDER_MODE, ROOT_MODE};
 
 /// Names that are read of one folder: a file for each node or upload.
 const NAMES_MAX: usize = 100_000;
+
+/// Name of the work at the root.
+const ROOT_WORK: &str = "aggregated-logs";
 
 /// A folder of a file system. The root belongs to the agent's user, what is below it to the user
 /// whose logs they are: the agent acts in that user's name there.
@@ -57,8 +60,13 @@ impl UriDestination {
     }
 
     fn system(&self, folder: &[String]) -> io::Result<Box<dyn FileSystem>> {
-        let user = folder.first().unwrap_or(&self.own_user);
-        Ok(self.systems.open(&self.root, user)?)
+        let caller = match folder {
+            [] => Caller::own(&self.own_user, ROOT_WORK),
+            // The last is that of the application.
+            [user, .., application] => Caller::user(user, application),
+            [user] => Caller::user(user, ""),
+        };
+        Ok(self.systems.open(&self.root, caller)?)
     }
 
     fn path(&self, names: &[String]) -> String {

@@ -2,11 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read};
-use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 
-use dir_handle::DirHandle;
-use nix::unistd::Group;
+use dir_handle::{DirHandle, Owner};
+use nix::unistd::{Group, geteuid};
 
 use super::{Destination, RemoteFile, WRITE_BYTES};
 use crate::remote::{FILE_MODE, FOLDER_MODE, ROOT_MODE};
@@ -35,15 +34,22 @@ impl LocalDestination {
         let parent = self.root.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(parent)?;
         let name = self.root.file_name().unwrap_or_default();
-        let root = DirHandle::open_ambient(parent)?.create_or_open(name, ROOT_MODE)?;
-        if let Some(group) = &self.group
-            && let Err(error) = set_group(&root, group)
-        {
-            // The root will not be created again.
+        let parent = DirHandle::open_ambient(parent)?;
+        let Some(group) = &self.group else {
+            return parent.create_or_open(name, ROOT_MODE);
+        };
+        // The root is not created again: a process that ends after this one call leaves a root with
+        // its group.
+        let owned = owner_with(group).and_then(|owner| {
+            let parent = parent.try_clone()?.owned_by(Some(owner));
+            parent.create_or_open(name, ROOT_MODE)
+        });
+        let root = owned.or_else(|error| {
             tracing::warn!(root = %self.root.display(), group, %error,
                 "the group of the folder for aggregated logs is not set");
-        }
-        Ok(root)
+            parent.create_or_open(name, ROOT_MODE)
+        })?;
+        Ok(root.owned_by(None))
     }
 
     /// Opens a folder. The root is everybody's, so no link below it is followed.
@@ -52,10 +58,14 @@ impl LocalDestination {
     }
 }
 
-fn set_group(folder: &DirHandle, group: &str) -> io::Result<()> {
+/// Returns this process's user with another group.
+fn owner_with(group: &str) -> io::Result<Owner> {
     let found = Group::from_name(group)?;
     let group = found.ok_or_else(|| io::Error::other("there is no such group"))?;
-    fchown(folder, None, Some(group.gid.as_raw()))
+    Ok(Owner {
+        user: geteuid().as_raw(),
+        group: group.gid.as_raw(),
+    })
 }
 
 impl Destination for LocalDestination {

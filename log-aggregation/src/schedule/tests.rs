@@ -1,10 +1,15 @@
-use test_support::ids::{application, container_of};
+use test_support::ids::application;
 
 use super::*;
 use crate::policy::Policy;
 use crate::selection::LogAggregationContext;
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// Name of a container of an application's first attempt.
+fn container_of(application: i32, number: i64) -> ContainerName {
+    test_support::ids::container_of(application, number).name()
+}
 
 fn begin(schedule: &mut Schedule, number: i32, user: &str, rolled: &str, now: Instant) {
     let context = LogAggregationContext {
@@ -16,11 +21,12 @@ fn begin(schedule: &mut Schedule, number: i32, user: &str, rolled: &str, now: In
         user: user.parse().unwrap(),
         acls: Vec::new(),
         selection: Selection::new(context, Policy::Failed),
+        settled: BTreeSet::new(),
     };
     schedule.begin(begun, now);
 }
 
-fn end(schedule: &mut Schedule, id: ContainerId, exit_status: i32) {
+fn end(schedule: &mut Schedule, id: ContainerName, exit_status: i32) {
     schedule.container_ended(&ContainerEnd {
         id,
         role: ContainerRole::Task,
@@ -32,7 +38,7 @@ fn failure() -> Result<Uploaded, UploadError> {
     Err(UploadError::for_test())
 }
 
-fn file(container: ContainerId) -> UploadedFile {
+fn file(container: ContainerName) -> UploadedFile {
     UploadedFile {
         container,
         name: "log.1".to_owned(),
@@ -117,9 +123,9 @@ fn a_rolling_application_is_uploaded_at_each_interval() {
     );
     assert!(!upload.is_last && upload.is_rolling);
     let taken = Uploaded {
-        files: vec![file(failed)],
+        files: 1,
         bytes: 3,
-        remote: None,
+        ..Uploaded::default()
     };
     let outcome = schedule.uploaded(&upload, Ok(taken), now + HOUR).unwrap();
     assert!(!outcome.is_last);
@@ -149,6 +155,7 @@ fn files_of_running_containers_are_remembered_until_the_container_is_complete() 
         user: "joe".parse().unwrap(),
         acls: Vec::new(),
         selection: Selection::new(context, Policy::All),
+        settled: BTreeSet::new(),
     };
     schedule.begin(begun, now);
     let task = container_of(1, 2);
@@ -156,9 +163,8 @@ fn files_of_running_containers_are_remembered_until_the_container_is_complete() 
     let upload = schedule.next(now + HOUR).unwrap();
     assert_eq!(upload.containers, [(task, Phase::Running)]);
     let taken = Uploaded {
-        files: vec![file(task)],
-        bytes: 3,
-        remote: None,
+        left: vec![file(task)],
+        ..Uploaded::default()
     };
     schedule.uploaded(&upload, Ok(taken), now + HOUR);
     end(&mut schedule, task, 0);
@@ -184,4 +190,80 @@ fn one_user_does_not_take_all_threads() {
     let mut users: Vec<_> = started.map(|upload| upload.user).collect();
     users.sort();
     assert_eq!(users, ["ann", "joe", "joe"]);
+}
+
+/// Begins a rolling application of Joe's and starts its container 2.
+fn begin_rolling(schedule: &mut Schedule, number: i32, user: &str, now: Instant) {
+    let context = LogAggregationContext {
+        rolled_include: "log".to_owned(),
+        ..Default::default()
+    };
+    let begun = Application {
+        id: application(number),
+        user: user.parse().unwrap(),
+        acls: Vec::new(),
+        selection: Selection::new(context, Policy::All),
+        settled: BTreeSet::new(),
+    };
+    schedule.begin(begun, now);
+    schedule.container_started(container_of(number, 2), ContainerRole::Task);
+}
+
+#[test]
+fn remembered_files_are_bounded_with_a_share_for_each_user() {
+    let now = Instant::now();
+    let mut schedule = Schedule::new(Some(HOUR), 10);
+    for (number, user) in [(1, "joe"), (2, "joe"), (3, "ann")] {
+        begin_rolling(&mut schedule, number, user, now);
+        let upload = schedule.next(now + HOUR).unwrap();
+        let left = (0..REMEMBERED_OF_USER_MAX).map(|n| UploadedFile {
+            name: format!("log.{n}"),
+            ..file(container_of(number, 2))
+        });
+        let taken = Uploaded {
+            left: left.collect(),
+            ..Uploaded::default()
+        };
+        schedule.uploaded(&upload, Ok(taken), now + HOUR);
+    }
+    let kept = schedule.applications.values().map(|it| it.uploaded.len());
+    let expected = [REMEMBERED_OF_USER_MAX, 0, REMEMBERED_OF_USER_MAX];
+    assert_eq!(kept.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_container_of_which_an_upload_left_a_part_is_taken_again() {
+    let now = Instant::now();
+    let mut schedule = Schedule::new(Some(HOUR), 1);
+    begin(&mut schedule, 1, "joe", "log", now);
+    let (whole, part) = (container_of(1, 2), container_of(1, 3));
+    end(&mut schedule, whole, 1);
+    end(&mut schedule, part, 1);
+    let upload = schedule.next(now + HOUR).unwrap();
+    let taken = Uploaded {
+        unfinished: [part].into(),
+        ..Uploaded::default()
+    };
+    schedule.uploaded(&upload, Ok(taken), now + HOUR);
+    schedule.finish(application(1));
+    let upload = schedule.next(now + HOUR).unwrap();
+    assert_eq!(upload.containers, [(part, Phase::ApplicationFinished)]);
+    assert_eq!(upload.settled, [whole].into());
+}
+
+#[test]
+fn containers_that_an_earlier_agent_settled_are_settled_in_the_upload() {
+    let now = Instant::now();
+    let mut schedule = Schedule::new(None, 1);
+    let begun = Application {
+        id: application(1),
+        user: "joe".parse().unwrap(),
+        acls: Vec::new(),
+        selection: Selection::new(LogAggregationContext::default(), Policy::Failed),
+        settled: [container_of(1, 2)].into(),
+    };
+    schedule.begin(begun, now);
+    schedule.finish(application(1));
+    let upload = schedule.next(now).unwrap();
+    assert_eq!(upload.settled, [container_of(1, 2)].into());
 }

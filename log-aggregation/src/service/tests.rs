@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, mpsc};
 
@@ -48,6 +49,7 @@ fn uploader(base: &Path, hang: mpsc::Receiver<()>) -> Uploader {
         local_dirs: vec![base.join("local")],
         log_dirs: vec![base.join("log")],
         log_dir_permissions: 0o710,
+        log_retain_sec: 0,
     };
     Uploader {
         dirs: NodeDirs::start(&config, None, EpochMillis(1)).unwrap().dirs,
@@ -68,8 +70,9 @@ fn begin(service: &LogAggregation, base: &Path, number: i32, user: &str) {
         user: user.parse().unwrap(),
         acls: Vec::new(),
         selection: Selection::new(context, Policy::All),
+        settled: BTreeSet::new(),
     });
-    let id = container_of(number, 2);
+    let id = container_of(number, 2).name();
     let folder = base
         .join("log")
         .join(application(number).to_string())

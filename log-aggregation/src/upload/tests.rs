@@ -3,7 +3,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use localize::config::DirsConfig;
-use test_support::ids::{application, container_of};
+use test_support::ids::application;
 
 use super::*;
 use crate::destination::LocalDestination;
@@ -13,11 +13,17 @@ use crate::tfile_reader::Entries;
 
 const NODE: &str = "host_45454";
 
+/// Name of a container of an application's first attempt.
+fn container_of(application: i32, number: i64) -> ContainerName {
+    test_support::ids::container_of(application, number).name()
+}
+
 fn uploader(base: &Path) -> Uploader {
     let config = DirsConfig {
         local_dirs: vec![base.join("local")],
         log_dirs: vec![base.join("log0"), base.join("log1")],
         log_dir_permissions: 0o710,
+        log_retain_sec: 0,
     };
     Uploader {
         dirs: NodeDirs::start(&config, None, EpochMillis(1)).unwrap().dirs,
@@ -45,7 +51,7 @@ fn upload(containers: &[i64], phase: Phase) -> Upload {
             .iter()
             .map(|n| (container_of(1, *n), phase))
             .collect(),
-        uploaded: BTreeSet::new(),
+        uploaded: Arc::default(),
         settled: BTreeSet::new(),
         is_last: phase == Phase::ApplicationFinished,
         is_rolling: phase != Phase::ApplicationFinished,
@@ -132,14 +138,14 @@ fn the_last_upload_takes_containers_of_an_earlier_agent_and_no_settled_ones() {
         ..upload(&[3], Phase::ContainerEnded)
     };
     let taken = uploader.upload(&rolling).unwrap();
-    assert_eq!(taken.files.len(), 1, "only the last one looks for others");
+    assert_eq!(taken.files, 1, "only the last one looks for others");
     log(base.path(), "log1", 3, "stdout", "x");
     let last = Upload {
         settled,
         ..upload(&[3], Phase::ApplicationFinished)
     };
     let taken = uploader.upload(&last).unwrap();
-    assert_eq!(taken.files.len(), 3);
+    assert_eq!(taken.files, 3);
     let name = taken.remote.unwrap().name;
     let texts = remote_texts(base.path(), &name);
     assert_eq!(texts, ["03: stdout=x", "02: stdout=x", "05: stdout=x"]);
@@ -162,10 +168,24 @@ fn of_an_earlier_agents_containers_the_policy_leaves_out_those_it_surely_does_no
             selection: Arc::new(Selection::new(LogAggregationContext::default(), policy)),
             ..upload(&[], Phase::ApplicationFinished)
         };
-        let files = uploader.upload(&upload).unwrap().files;
-        let taken: Vec<i64> = files.iter().map(|file| file.container.id).collect();
+        let files = uploader.upload(&upload).unwrap().listed;
+        let taken: Vec<i64> = files.iter().map(|file| file.container.number()).collect();
         assert_eq!(taken, expected, "{policy:?}");
     }
+}
+
+#[test]
+fn logs_of_a_container_whose_id_a_node_counted_down_are_taken_once() {
+    let base = tempfile::tempdir().unwrap();
+    let uploader = uploader(base.path());
+    log(base.path(), "log0", -1, "stdout", "x");
+    let once = uploader.upload(&upload(&[-1], Phase::ApplicationFinished));
+    assert_eq!(once.unwrap().files, 1);
+    let settled = Upload {
+        settled: BTreeSet::from([container_of(1, -1)]),
+        ..upload(&[], Phase::ApplicationFinished)
+    };
+    assert_eq!(uploader.upload(&settled).unwrap().files, 0);
 }
 
 #[test]
@@ -182,7 +202,7 @@ fn logs_of_all_disks_are_in_one_file_with_hadoops_names_and_modes() {
         ..upload(&[2, 3, 9], Phase::ApplicationFinished)
     };
     let uploaded = uploader.upload(&upload).unwrap();
-    assert_eq!((uploaded.files.len(), uploaded.bytes), (4, 11));
+    assert_eq!((uploaded.files, uploaded.bytes), (4, 11));
     assert_eq!(remote_names(base.path()), [NODE]);
     assert_eq!(
         remote_texts(base.path(), NODE),
@@ -265,7 +285,7 @@ fn rolled_files_are_dated_deleted_here_and_bounded_there() {
         log(base.path(), "log0", 2, "app.1", "rolled");
         log(base.path(), "log0", 2, "app", "current");
         let uploaded = uploader.upload(&upload(&[2], Phase::Running)).unwrap();
-        assert_eq!(uploaded.files.len(), 1);
+        assert_eq!(uploaded.files, 1);
         let remote = uploaded.remote.unwrap();
         assert_eq!(remote.name, format!("host_45454_{}", date().0));
         assert_eq!(remote.removed.len(), usize::from(date().0 == 4));
@@ -274,7 +294,7 @@ fn rolled_files_are_dated_deleted_here_and_bounded_there() {
     assert_eq!(remote_names(base.path()), names);
     assert_eq!(remote_texts(base.path(), names[0]), ["02: app.1=rolled"]);
     let uploaded = uploader.upload(&upload(&[2], Phase::Running)).unwrap();
-    assert!(uploaded.files.is_empty(), "it is deleted here");
+    assert_eq!(uploaded.files, 0, "it is deleted here");
 }
 
 #[test]
@@ -285,7 +305,7 @@ fn a_file_that_was_uploaded_and_has_not_changed_is_not_uploaded_again() {
     log(base.path(), "log0", 2, "app.1", "rolled");
     let mut again = upload(&[2], Phase::Running);
     let uploaded = uploader.upload(&again).unwrap();
-    again.uploaded.extend(uploaded.files);
+    again.uploaded = Arc::new(uploaded.left.into_iter().collect());
     assert_eq!(uploader.upload(&again).unwrap(), Uploaded::default());
     log(base.path(), "log0", 2, "app.1", "rolled anew");
     assert_eq!(uploader.upload(&again).unwrap().bytes, 11);
@@ -348,4 +368,97 @@ fn a_full_destination_is_an_error_and_nothing_is_deleted_here() {
         container_of(1, 2)
     ));
     assert!(path.exists());
+}
+
+/// Returns the bytes that the names in an upload's result take.
+fn remembered(uploaded: &Uploaded) -> usize {
+    let files = uploaded.listed.iter().chain(&uploaded.left);
+    files.map(UploadedFile::memory).sum()
+}
+
+/// Makes this many empty logs of a container, with long names that a rolling upload selects.
+fn empty_logs(base: &Path, container: i64, count: usize) {
+    log(base, "log0", container, "first.0", "");
+    let folder = base
+        .join("log0")
+        .join(application(1).to_string())
+        .join(container_of(1, container).to_string());
+    for number in 1..count {
+        let name = format!("{number:05}{}.1", "x".repeat(100));
+        fs::write(folder.join(name), "").unwrap();
+    }
+}
+
+#[test]
+fn an_upload_of_any_number_of_files_names_few_of_them_afterwards() {
+    let base = tempfile::tempdir().unwrap();
+    let uploader = uploader(base.path());
+    for container in 2..=4 {
+        empty_logs(base.path(), container, 1200);
+    }
+    let last = upload(&[2, 3, 4], Phase::ApplicationFinished);
+    let uploaded = uploader.upload(&last).unwrap();
+    assert_eq!(uploaded.files, 3600);
+    assert!(uploaded.unfinished.is_empty() && uploaded.left.is_empty());
+    let bytes = remembered(&uploaded);
+    assert!((1..=LISTED_BYTES_MAX).contains(&bytes), "{bytes}");
+    let texts = remote_texts(base.path(), NODE);
+    let counts = texts.iter().map(|text| text.matches("=").count());
+    assert_eq!(counts.collect::<Vec<_>>(), [1200; 3]);
+}
+
+#[test]
+fn rolling_uploads_take_many_files_in_several_turns_and_delete_what_they_took() {
+    let base = tempfile::tempdir().unwrap();
+    let uploader = uploader(base.path());
+    empty_logs(base.path(), 2, 2000);
+    let rolling = upload(&[2], Phase::Running);
+    let mut taken = Vec::new();
+    loop {
+        let uploaded = uploader.upload(&rolling).unwrap();
+        taken.push(uploaded.files);
+        if uploaded.unfinished.is_empty() {
+            break;
+        }
+        assert_eq!(uploaded.unfinished, [container_of(1, 2)].into());
+    }
+    assert!(taken.len() > 1, "{taken:?}");
+    assert_eq!(taken.iter().sum::<u64>(), 2000, "{taken:?}");
+    let last = upload(&[2], Phase::ApplicationFinished);
+    assert_eq!(uploader.upload(&last).unwrap().files, 0);
+}
+
+#[test]
+fn rolled_files_that_stay_are_remembered_up_to_a_limit() {
+    let base = tempfile::tempdir().unwrap();
+    let mut uploader = uploader(base.path());
+    uploader.deletes_rolled = false;
+    empty_logs(base.path(), 2, 2000);
+    let mut rolling = upload(&[2], Phase::Running);
+    let mut total = 0;
+    loop {
+        let uploaded = uploader.upload(&rolling).unwrap();
+        let bytes = remembered(&uploaded);
+        assert!(bytes <= ROLLED_BYTES_MAX + LISTED_BYTES_MAX, "{bytes}");
+        total += uploaded.files;
+        let known = Arc::make_mut(&mut rolling.uploaded);
+        known.extend(uploaded.left);
+        if uploaded.unfinished.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(total, 2000, "each once");
+}
+
+#[test]
+fn a_container_with_logs_on_two_disks_is_found_once() {
+    let base = tempfile::tempdir().unwrap();
+    let uploader = uploader(base.path());
+    log(base.path(), "log0", 2, "stdout", "x");
+    log(base.path(), "log1", 2, "stderr", "y");
+    let taken = uploader
+        .upload(&upload(&[], Phase::ApplicationFinished))
+        .unwrap();
+    assert_eq!(taken.files, 2);
+    assert_eq!(remote_texts(base.path(), NODE), ["02: stdout=x stderr=y"]);
 }

@@ -9,6 +9,9 @@ use hadoop_conf::{Key, KeyTable, key, shared};
 pub(super) const TABLE: KeyTable = KeyTable {
     keys: &[OWN, shared::KEYS],
     families: &[],
+    lenient: &[],
+    guards: &[],
+    own_prefix: None,
 };
 
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.
@@ -22,7 +25,7 @@ const OWN: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.scheduler.maximum-allocation-mb", Some("8192"), Mebibytes),
     key(Honoured, YarnDefault, "yarn.scheduler.maximum-allocation-vcores", Some("4"), Count),
     key(Honoured, YarnDefault, "yarn.resourcemanager.max-completed-applications", Some("1000"), Count),
-    key(Honoured, Code, "yarn.resourcemanager.epoch", Some("1"), Count),
+    key(Honoured, Code, "yarn.resourcemanager.epoch", Some("0"), Count),
     key(Honoured, YarnDefault, "yarn.resourcemanager.container-tokens.master-key-rolling-interval-secs", Some("86400"), Seconds),
     key(Honoured, YarnDefault, "yarn.resourcemanager.nm-tokens.master-key-rolling-interval-secs", Some("86400"), Seconds),
     key(Honoured, YarnDefault, "yarn.resourcemanager.auto-update.containers", Some("false"), Flag),

@@ -291,7 +291,7 @@ fn ids(response: &AllocateResponseProto) -> Vec<ContainerId> {
 fn an_application_lives_from_submission_to_clean_up() {
     let (mut world, attempt) = World::with_master(4, &[]);
     let application = attempt.application_id;
-    assert_eq!(world.master_of(attempt).epoch(), 1);
+    assert_eq!(world.master_of(attempt).epoch(), 0);
     let first = world.ask(attempt, 2, ExecutionType::Guaranteed);
     let containers = ids(&first);
     assert_eq!((containers.len(), first.nm_tokens.len()), (2, 1));

@@ -1,6 +1,6 @@
 //! The part of the report on the user that containers would run as.
 
-use node_manager::config::{Config, ContainerExecutor, UsersConfig};
+use node_manager::config::{Config, ContainerExecutor, SHARED_USER, UsersConfig};
 use users::{RunAs, Users};
 
 use super::{Findings, Machine};
@@ -10,8 +10,7 @@ const CLASS: &str = "yarn.nodemanager.container-executor.class";
 /// Adds the user that containers would run as, and what keeps them from it.
 pub(super) fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     let ContainerExecutor::Users(users) = &config.launch.executor else {
-        let text = "containers run as the agent's own user, whoever submits them";
-        findings.notes.push(text.to_owned());
+        findings.warnings.push(SHARED_USER.to_owned());
         return;
     };
     findings.notes.push(explained(users));

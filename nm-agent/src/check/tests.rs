@@ -14,6 +14,7 @@ struct Pretend {
     cgroups_broken: bool,
     may_not_change_users: bool,
     closed_folder: Option<&'static str>,
+    unknown_group: Option<&'static str>,
 }
 
 impl Machine for Pretend {
@@ -61,6 +62,10 @@ impl Machine for Pretend {
         Some(4096)
     }
 
+    fn has_group(&self, name: &str) -> bool {
+        self.unknown_group != Some(name)
+    }
+
     fn resolvable(&self, address: &HostPort) -> Result<(), ProbeError> {
         let host = address.host.clone();
         let unknown = self.unknown_hosts.contains(&host.as_str());
@@ -106,7 +111,7 @@ fn each_value_is_printed_with_its_unit_and_where_it_came_from() {
         text.contains("resource-tracker.address = rm.example:8031\n"),
         "{text}"
     );
-    assert!(text.ends_with("The configuration can be used.\n") && !text.contains("Warnings"));
+    assert!(text.ends_with("The configuration can be used.\n") && !text.contains("Problems"));
 }
 
 #[test]
@@ -151,7 +156,7 @@ fn the_stores_of_tls_are_opened_and_named() {
 #[test]
 fn every_problem_is_printed_and_the_exit_code_says_so() {
     let bad = [
-        ("yarn.nodemanager.vmem-check-enabled", "si"),
+        ("yarn.nodemanager.resource.memory-mb", "much"),
         ("yarn.nodemanager.address", ":1"),
     ];
     let (outcome, text) = checked(&bad, &Pretend::default());
@@ -181,7 +186,7 @@ fn one_bad_disk_of_two_is_a_warning_and_two_are_a_problem() {
     let (outcome, text) = checked(&dirs, &machine);
     assert_eq!(outcome, Outcome::Sound);
     assert!(
-        text.contains("Warnings (1):\n  yarn.nodemanager.local-dirs: /b: "),
+        text.contains("Warnings (2):\n  yarn.nodemanager.local-dirs: /b: "),
         "{text}"
     );
     machine.broken_folders.push("/a");
@@ -191,14 +196,16 @@ fn one_bad_disk_of_two_is_a_warning_and_two_are_a_problem() {
 }
 
 #[test]
-fn a_resource_manager_without_an_address_is_a_problem_and_none_at_all_a_warning() {
+fn a_resource_manager_without_an_address_is_waited_for_and_told_once() {
     let machine = Pretend {
         unknown_hosts: vec!["rm.example"],
         ..Pretend::default()
     };
-    let (outcome, text) = checked(&[RM], &machine);
-    assert_eq!(outcome, Outcome::Wrong);
-    assert!(text.contains("rm.example: no answer"), "{text}");
+    let proxy = ("yarn.nodemanager.amrmproxy.enabled", "true");
+    let (outcome, text) = checked(&[RM, proxy], &machine);
+    assert_eq!(outcome, Outcome::Sound);
+    assert_eq!(text.matches("rm.example: no answer").count(), 1, "{text}");
+    assert!(text.contains("the agent would wait for it"), "{text}");
     let (outcome, text) = checked(&[], &machine);
     assert_eq!(outcome, Outcome::Sound);
     assert!(text.contains("sought on this machine"), "{text}");
@@ -275,12 +282,17 @@ const LINUX_EXECUTOR: (&str, &str) = (
 #[test]
 fn the_user_of_containers_is_explained() {
     let (_, text) = checked(&[RM], &Pretend::default());
-    assert!(
-        text.contains("containers run as the agent's own user"),
-        "{text}"
-    );
+    let warnings = text.split("Warnings (").nth(1).unwrap();
+    for part in [
+        "any tenant whose containers run here controls this node",
+        "forge tokens for the containers of others",
+        "LinuxContainerExecutor keeps tenants apart",
+    ] {
+        assert!(warnings.contains(part), "{text}");
+    }
     let (outcome, text) = checked(&[RM, LINUX_EXECUTOR], &Pretend::default());
     assert_eq!(outcome, Outcome::Sound, "{text}");
+    assert!(!text.contains("controls this node"), "{text}");
     assert!(
         text.contains("containers run as nobody, whoever submits them"),
         "{text}"
@@ -310,6 +322,36 @@ fn what_keeps_containers_from_running_as_users_is_named() {
     assert_eq!(outcome, Outcome::Wrong);
     assert!(
         text.contains("local-user: Running as root is not allowed"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_group_of_operators_that_does_not_exist_is_a_problem_where_the_socket_is_asked_for() {
+    let machine = Pretend {
+        unknown_group: Some("operators"),
+        ..Pretend::default()
+    };
+    let group = ("yarn.nodemanager.agent.admin.group", "operators");
+    let socket = ("yarn.nodemanager.agent.admin.socket", "/run/x.sock");
+    let (outcome, text) = checked(&[RM, group, socket], &machine);
+    assert_eq!(outcome, Outcome::Wrong);
+    let expected = "admin.group: the system has no group operators";
+    assert_eq!(text.matches(expected).count(), 1, "{text}");
+    let (outcome, text) = checked(&[RM, group], &machine);
+    assert_eq!(outcome, Outcome::Sound);
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn a_rolling_interval_of_keys_is_no_secret() {
+    let interval = (
+        "yarn.resourcemanager.nm-tokens.master-key-rolling-interval-secs",
+        "3600",
+    );
+    let (_, text) = checked(&[RM, interval], &Pretend::default());
+    assert!(
+        text.contains("master-key-rolling-interval-secs = 3600"),
         "{text}"
     );
 }

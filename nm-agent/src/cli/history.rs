@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use hadoop_conf::site_xml::local_path;
-use hadoop_fs::{FileSystems, Uri};
+use hadoop_fs::{Caller, FileSystems, Uri};
 use node_manager::config::load_file_systems;
 use thiserror::Error;
 
@@ -102,7 +102,7 @@ fn open_hdfs(
     environment: &BTreeMap<String, String>,
 ) -> anyhow::Result<Box<dyn Read>> {
     let systems = FileSystems::new(load_file_systems(&conf.folders(environment), environment)?);
-    let files = systems.open(uri, &hadoop_user(environment)?)?;
+    let files = systems.open(uri, Caller::own(&hadoop_user(environment)?, "history"))?;
     Ok(Box::new(files.open(&uri.path)?))
 }
 

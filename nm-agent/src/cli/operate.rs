@@ -13,7 +13,7 @@ use clap::Args;
 use node_admin::client::{AskError, ask};
 use node_admin::message::{Answer, RefusalKind, Request};
 use node_manager::config::load_admin;
-use records::{ContainerId, error_chain};
+use records::{ContainerName, error_chain};
 use time::UtcOffset;
 
 use super::ConfDir;
@@ -66,11 +66,11 @@ pub(super) struct ExplainArguments {
     #[arg(long)]
     json: bool,
     /// Id of the container
-    #[arg(value_name = "CONTAINER", value_parser = container_id)]
-    container: ContainerId,
+    #[arg(value_name = "CONTAINER", value_parser = container_name)]
+    container: ContainerName,
 }
 
-fn container_id(text: &str) -> Result<ContainerId, &'static str> {
+fn container_name(text: &str) -> Result<ContainerName, &'static str> {
     let form = "an id looks like container_1763900000000_0001_01_000007";
     text.parse().map_err(|_| form)
 }

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use node_manager::Process;
-use node_manager::config::{Config, Loaded};
+use node_manager::config::{Config, ContainerExecutor, Loaded, SHARED_USER};
 use node_manager::reload::{LogLevel, Reloading};
+use node_manager::{AgentError, Process};
 use program::journal::{self, Journal};
 use program::panics::PanickedThreads;
 use program::signals::{Interruption, Signals, has_terminal};
@@ -65,6 +65,9 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
             return ExitCode::from(EXIT_BAD_CONFIGURATION);
         }
     };
+    if config.launch.executor == ContainerExecutor::Own {
+        tracing::warn!("{SHARED_USER}");
+    }
     // Asked before there are threads: the C library's answer is not safe beside a thread that sets
     // variables.
     let utc_offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
@@ -83,6 +86,10 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
+            let error = error.downcast_ref::<AgentError>();
+            if error.is_some_and(AgentError::is_of_configuration) {
+                return ExitCode::from(EXIT_BAD_CONFIGURATION);
+            }
             ExitCode::FAILURE
         }
     }

@@ -84,6 +84,7 @@ mod tests {
             local_dirs: vec![base.path().join("local")],
             log_dirs: vec![base.path().join("logs")],
             log_dir_permissions: 0o710,
+            log_retain_sec: 0,
         };
         let dirs = NodeDirs::start(&config, None, records::EpochMillis(1)).unwrap();
         (base, MapReduceShuffle::new(dirs.dirs))

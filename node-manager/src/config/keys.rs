@@ -8,6 +8,7 @@ mod honoured;
 mod later;
 mod node_labels;
 mod not_applicable;
+mod odd_values;
 #[cfg(test)]
 mod page;
 mod related;
@@ -31,6 +32,9 @@ pub const TABLE: KeyTable = KeyTable {
         shared::KEYS,
     ],
     families: FAMILIES,
+    lenient: odd_values::LENIENT,
+    guards: odd_values::GUARDS,
+    own_prefix: Some("yarn.nodemanager.agent."),
 };
 
 const fn family(
@@ -42,6 +46,15 @@ const fn family(
         prefix,
         suffixes,
         class,
+        listed_in: None,
+    }
+}
+
+/// Returns a family whose chosen parts a property must list.
+const fn listed(list: &'static str, family: Family) -> Family {
+    Family {
+        listed_in: Some(list),
+        ..family
     }
 }
 
@@ -50,56 +63,71 @@ const fn family(
 const FAMILIES: &[Family] = &[
     family("yarn.nodemanager.admin-env.", &[""], KeyClass::Honoured),
     family("yarn.nodemanager.resource-type.", &[""], KeyClass::Later),
-    family(
-        "yarn.nodemanager.health-checker.",
-        &[".path", ".opts", ".timeout-ms", ".interval-ms"],
-        KeyClass::Honoured,
+    listed(
+        "yarn.nodemanager.health-checker.scripts",
+        family(
+            "yarn.nodemanager.health-checker.",
+            &[".path", ".opts", ".timeout-ms", ".interval-ms"],
+            KeyClass::Honoured,
+        ),
     ),
-    family(
-        "yarn.nodemanager.agent.amrmproxy.relabel.",
-        &[
-            ".user",
-            ".tag",
-            ".priorities",
-            ".percent",
-            ".promote-after-ms",
-        ],
-        KeyClass::Honoured,
+    listed(
+        "yarn.nodemanager.agent.amrmproxy.relabel.rules",
+        family(
+            "yarn.nodemanager.agent.amrmproxy.relabel.",
+            &[
+                ".user",
+                ".tag",
+                ".priorities",
+                ".percent",
+                ".promote-after-ms",
+            ],
+            KeyClass::Honoured,
+        ),
     ),
-    family(
-        "yarn.nodemanager.agent.role-history.rule.",
-        &[".user", ".tag", ".service", ".guaranteed", ".policy"],
-        KeyClass::Honoured,
+    listed(
+        "yarn.nodemanager.agent.role-history.rules",
+        family(
+            "yarn.nodemanager.agent.role-history.rule.",
+            &[".user", ".tag", ".service", ".guaranteed", ".policy"],
+            KeyClass::Honoured,
+        ),
     ),
-    family(
-        "yarn.nodemanager.aux-services.",
-        &[
-            ".class",
-            ".classpath",
-            ".remote-classpath",
-            ".system-classes",
-        ],
-        KeyClass::Honoured,
+    listed(
+        "yarn.nodemanager.aux-services",
+        family(
+            "yarn.nodemanager.aux-services.",
+            &[
+                ".class",
+                ".classpath",
+                ".remote-classpath",
+                ".system-classes",
+            ],
+            KeyClass::Honoured,
+        ),
     ),
-    family(
-        "yarn.nodemanager.runtime.linux.",
-        &[".class"],
-        KeyClass::NotApplicable,
+    listed(
+        "yarn.nodemanager.runtime.linux.allowed-runtimes",
+        family(
+            "yarn.nodemanager.runtime.linux.",
+            &[".class"],
+            KeyClass::Later,
+        ),
     ),
     family(
         "yarn.nodemanager.runtime.linux.sandbox-mode.policy.group.",
         &[""],
-        KeyClass::NotApplicable,
+        KeyClass::Later,
     ),
     family(
         "yarn.nodemanager.csi-driver-adaptor.",
         &[".address", ".class"],
-        KeyClass::NotApplicable,
+        KeyClass::Later,
     ),
     family(
         "yarn.nodemanager.csi-driver.",
         &[".endpoint"],
-        KeyClass::NotApplicable,
+        KeyClass::Later,
     ),
 ];
 

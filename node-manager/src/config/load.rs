@@ -177,6 +177,10 @@ fn look_at_names(reader: &mut PropertyReader<'_>) -> Vec<(String, Origin)> {
     let mut ignored = Vec::new();
     let mut suggestions = 0;
     for name in set {
+        if let Some((list, part)) = unlisted(reader, &name) {
+            reader.not_listed(&name, list, &part);
+            continue;
+        }
         match keys::class_of(&name) {
             Some(KeyClass::Honoured) => {}
             Some(KeyClass::NotApplicable) => ignored.push((name.clone(), reader.origin(&name))),
@@ -202,6 +206,15 @@ fn look_at_names(reader: &mut PropertyReader<'_>) -> Vec<(String, Origin)> {
         }
     }
     ignored
+}
+
+/// Returns the list that would have to name the operator's part of a property's name, and that
+/// part, if it does not.
+fn unlisted(reader: &mut PropertyReader<'_>, name: &str) -> Option<(&'static str, String)> {
+    let (family, part) = keys::TABLE.family_of(name)?;
+    let list = family.listed_in?;
+    let is_listed = reader.list(list).iter().any(|listed| listed == part);
+    (!is_listed).then(|| (list, part.to_owned()))
 }
 
 /// Whether a file's value differs from the default, and not only in its notation.

@@ -17,10 +17,13 @@ pub(super) fn cgroups(reader: &mut PropertyReader<'_>) -> CgroupConfig {
     let pause = reader.flag("yarn.nodemanager.opportunistic-containers-use-pause-for-preemption");
     let percent = "yarn.nodemanager.resource.percentage-physical-cpu-limit";
     let cpu_limit_percent = u32::try_from(reader.integer(percent, 1..=100)).unwrap_or(100);
-    let swappiness = "yarn.nodemanager.resource.memory.cgroups.swappiness";
-    let swappiness = u8::try_from(reader.integer(swappiness, 0..=100)).unwrap_or(0);
-    let soft = "yarn.nodemanager.resource.memory.cgroups.soft-limit-percentage";
-    let memory_soft_limit_percent = reader.number(soft, 0.0..=100.0);
+    let (swappiness, memory_soft_limit_percent) =
+        reader.only_if(enabled, "without cgroups of memory", |reader| {
+            let swappiness = "yarn.nodemanager.resource.memory.cgroups.swappiness";
+            let soft = "yarn.nodemanager.resource.memory.cgroups.soft-limit-percentage";
+            let swappiness = u8::try_from(reader.integer(swappiness, 0..=100)).unwrap_or(0);
+            (swappiness, reader.number(soft, 0.0..=100.0))
+        });
     let strict_cpu = reader.flag(&own("cgroups.strict-resource-usage")) && cpu;
     let v2_mount = reader.resolved_text(&own("cgroups.v2.mount-path"));
     let mount = reader.resolved_text(&own("cgroups.mount-path"));

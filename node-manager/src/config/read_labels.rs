@@ -52,6 +52,18 @@ fn provider<T: Described>(
     names: &Names,
 ) -> Option<ProviderConfig> {
     let provider = reader.text(names.provider).unwrap_or_default();
+    let is_there = !provider.is_empty();
+    reader.only_if(is_there, "without a provider", |reader| {
+        named_provider::<T>(reader, names, &provider)
+    })
+}
+
+/// Reads the provider of this name; `None` for an empty one, or after a problem.
+fn named_provider<T: Described>(
+    reader: &mut PropertyReader<'_>,
+    names: &Names,
+    provider: &str,
+) -> Option<ProviderConfig> {
     let configured = reader.resolved_text(names.configured).unwrap_or_default();
     let script_path = reader.resolved_text(names.script_path);
     let arguments = reader.list(names.script_opts);

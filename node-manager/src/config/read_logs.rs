@@ -15,9 +15,11 @@ const INTERVAL: &str = "yarn.nodemanager.log-aggregation.roll-monitoring-interva
 pub(super) fn logs(reader: &mut PropertyReader<'_>) -> LogConfig {
     LogConfig {
         retain_seconds: reader.u64("yarn.nodemanager.log.retain-seconds", 0),
-        deletion_threads_count: reader.u32("yarn.nodemanager.log.deletion-threads-count", 1),
         aggregation_enabled: reader.flag(ENABLE),
-        aggregation: aggregation(reader),
+        aggregation: {
+            let enabled = reader.flag(ENABLE);
+            reader.only_if(enabled, "without aggregation of logs", aggregation)
+        },
         server_url: reader.text("yarn.log.server.url"),
         server_web_service_url: reader.text("yarn.log.server.web-service.url"),
     }
@@ -108,7 +110,7 @@ fn suffix(reader: &mut PropertyReader<'_>) -> String {
 /// raised to the least, as in Hadoop (`AppLogAggregatorImpl`), which many applications would
 /// otherwise load the file system with.
 fn roll_interval_seconds(reader: &mut PropertyReader<'_>) -> Option<u64> {
-    let configured = reader.integer(INTERVAL, i64::from(i32::MIN)..=i64::MAX);
+    let configured = reader.integer(INTERVAL, i64::MIN..=i64::MAX);
     let least = reader.u64(
         "yarn.nodemanager.log-aggregation.roll-monitoring-interval-seconds.min",
         0,

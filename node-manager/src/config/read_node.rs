@@ -12,10 +12,15 @@ use localize::config::{DirsConfig, DiskHealthConfig};
 use super::capacity::{
     DEFAULT_MEMORY_MB, DEFAULT_VCORES, MemoryCapacity, NodeCapacityConfig, VcoreCapacity,
 };
+use super::keys;
 use super::sections::{
     AddressConfig, HealthConfig, MonitorConfig, RecoveryConfig, ResourceManagerConfig,
 };
 use super::values::MinimumVersion;
+
+/// Lowest ratio of virtual to physical memory (Hadoop: `ContainersMonitorImpl`, which wants more
+/// than 0.99).
+const VMEM_RATIO_MIN: f64 = 0.990_000_1;
 
 /// Scripts beyond these are refused (Hadoop: `NodeHealthCheckerService.MAX_SCRIPTS`).
 const HEALTH_SCRIPTS_MAX: usize = 4;
@@ -34,27 +39,46 @@ pub(super) fn addresses(reader: &mut PropertyReader<'_>) -> AddressConfig {
         bind_host,
         web: reader.address("yarn.nodemanager.webapp.address", 8042),
         localizer: reader.address("yarn.nodemanager.localizer.address", 8040),
-        container_manager_thread_count: reader
-            .u32("yarn.nodemanager.container-manager.thread-count", 1),
     }
 }
 
 pub(super) fn resource_manager(reader: &mut PropertyReader<'_>) -> ResourceManagerConfig {
     let max_wait = own_or_general(reader, "resourcemanager.connect.max-wait.ms", -1);
-    let interval = own_or_general(reader, "resourcemanager.connect.retry-interval.ms", 1);
+    let interval = own_or_general(reader, "resourcemanager.connect.retry-interval.ms", 0);
     ResourceManagerConfig {
         endpoints: resource_managers(reader, &[RmService::ResourceTracker]),
         connect_max_wait_ms: u64::try_from(max_wait).ok(),
-        connect_retry_interval_ms: u64::try_from(interval).unwrap_or(1),
+        connect_retry_interval_ms: u64::try_from(interval).unwrap_or(0).max(1),
         work_preserving_recovery_enabled: reader
             .flag("yarn.resourcemanager.work-preserving-recovery.enabled"),
         minimum_version: minimum_version(reader),
-        heartbeat_interval_ms: reader
-            .u64("yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", 1),
-        nm_expiry_interval_ms: reader.u64("yarn.nm.liveness-monitor.expiry-interval-ms", 1),
+        heartbeat_interval_ms: of_resource_manager(
+            reader,
+            "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms",
+        ),
+        nm_expiry_interval_ms: of_resource_manager(
+            reader,
+            "yarn.nm.liveness-monitor.expiry-interval-ms",
+        ),
         stopped_containers_tracked_ms: reader
             .u64("yarn.nodemanager.duration-to-track-stopped-containers", 0),
     }
+}
+
+/// Reads an interval in milliseconds that is the ResourceManager's: Hadoop's NodeManager starts
+/// with any number, and the default counts here where the number is of no use.
+fn of_resource_manager(reader: &mut PropertyReader<'_>, name: &'static str) -> u64 {
+    let written = reader.integer(name, i64::MIN..=i64::MAX);
+    if let Some(useful) = u64::try_from(written).ok().filter(|written| *written > 0) {
+        return useful;
+    }
+    let default = keys::find(name).and_then(|key| key.default?.parse().ok());
+    let default: u64 = default.unwrap_or(1);
+    reader.otherwise(
+        name,
+        format!("of no use to a node, for which {default} counts"),
+    );
+    default
 }
 
 /// The NodeManager's own value, or the one for all who call the ResourceManager.
@@ -72,11 +96,9 @@ fn minimum_version(reader: &mut PropertyReader<'_>) -> MinimumVersion {
         Some(version) if version.starts_with(|c: char| c.is_ascii_digit()) => {
             MinimumVersion::AtLeast(version.to_owned())
         }
+        // Hadoop compares it with the version, and every number is more than a word.
         Some(_) => {
-            reader.problem(
-                NAME,
-                Expected::Rule("must be NONE, EqualToNM or a version such as 3.4.0".into()),
-            );
+            reader.read_as(NAME, &"NONE");
             MinimumVersion::None
         }
     }
@@ -85,13 +107,20 @@ fn minimum_version(reader: &mut PropertyReader<'_>) -> MinimumVersion {
 pub(super) fn capacity(reader: &mut PropertyReader<'_>) -> NodeCapacityConfig {
     let detect = reader.flag("yarn.nodemanager.resource.detect-hardware-capabilities");
     let memory_mb = minus_one_or_positive(reader, "yarn.nodemanager.resource.memory-mb");
-    let reserved = reader.u64_or_minus_one("yarn.nodemanager.resource.system-reserved-memory-mb");
+    let reserved = none_or_more(
+        reader,
+        "yarn.nodemanager.resource.system-reserved-memory-mb",
+    );
     let vcores = minus_one_or_positive(reader, "yarn.nodemanager.resource.cpu-vcores");
     let count_logical_processors =
         reader.flag("yarn.nodemanager.resource.count-logical-processors-as-cores");
-    let vcores_per_core = reader.number(
-        "yarn.nodemanager.resource.pcores-vcores-multiplier",
-        0.001..=1000.0,
+    let vcores_per_core = reader.only_if(
+        detect && vcores.is_none(),
+        "where vcores are not detected",
+        |reader| {
+            let multiplier = "yarn.nodemanager.resource.pcores-vcores-multiplier";
+            reader.number(multiplier, 0.000_001..=f64::MAX)
+        },
     );
     let limit = reader.integer(
         "yarn.nodemanager.resource.percentage-physical-cpu-limit",
@@ -136,6 +165,16 @@ pub(super) fn capacity(reader: &mut PropertyReader<'_>) -> NodeCapacityConfig {
     }
 }
 
+/// Reads a number of at least 0; `None` for -1. Java takes further negative numbers for amounts
+/// below 0, which here are none.
+pub(super) fn none_or_more(reader: &mut PropertyReader<'_>, name: &str) -> Option<u64> {
+    let written = reader.integer(name, i64::MIN..=i64::MAX);
+    if written < -1 {
+        reader.otherwise(name, "read as 0: no amount is below it");
+    }
+    (written != -1).then(|| u64::try_from(written).unwrap_or(0))
+}
+
 /// -1 means "find out"; 0 would register a node that can do nothing. The bound is that of the
 /// wire's 32 bits.
 fn minus_one_or_positive(reader: &mut PropertyReader<'_>, name: &str) -> Option<u64> {
@@ -159,42 +198,50 @@ pub(super) fn dirs(reader: &mut PropertyReader<'_>) -> DirsConfig {
     let mode = reader.text(MODE).map_or(Some(0o710), |text| {
         let octal = text.bytes().all(|b| matches!(b, b'0'..=b'7'));
         let mode = u32::from_str_radix(&text, 8).ok();
-        mode.filter(|mode| octal && *mode <= 0o777)
+        mode.filter(|mode| octal && *mode <= 0o1777)
     });
     if mode.is_none() {
         reader.problem(
             MODE,
-            Expected::Rule("must be an octal mode from 0 to 777".into()),
+            Expected::Rule("must be an octal mode from 0 to 1777".into()),
         );
     }
     DirsConfig {
         local_dirs: reader.paths("yarn.nodemanager.local-dirs"),
         log_dirs: reader.paths("yarn.nodemanager.log-dirs"),
         log_dir_permissions: mode.unwrap_or(0o710),
+        log_retain_sec: reader.u64("yarn.nodemanager.log.retain-seconds", 0),
     }
 }
 
 pub(super) fn health(reader: &mut PropertyReader<'_>) -> HealthConfig {
     const SCRIPTS: &str = "yarn.nodemanager.health-checker.scripts";
-    let timeout_ms = reader.u64("yarn.nodemanager.health-checker.timeout-ms", 1);
-    let interval_ms = reader.u64("yarn.nodemanager.health-checker.interval-ms", 1);
     let run_before_startup = reader.flag("yarn.nodemanager.health-checker.run-before-startup");
     let names = reader.list(SCRIPTS);
     if names.len() > HEALTH_SCRIPTS_MAX {
         reader.problem(SCRIPTS, Expected::AtMost(HEALTH_SCRIPTS_MAX));
     }
+    // A script without a path is not there, in Hadoop too: the default list names one that nobody
+    // has.
+    let there = names.into_iter().filter_map(|name| {
+        let path = format!("yarn.nodemanager.health-checker.{name}.path");
+        Some((name, reader.resolved_text(&path)?))
+    });
+    let there: Vec<_> = there.take(HEALTH_SCRIPTS_MAX).collect();
+    let (timeout_ms, interval_ms) =
+        reader.only_if(!there.is_empty(), "without a health script", |reader| {
+            let timeout = reader.u64("yarn.nodemanager.health-checker.timeout-ms", 1);
+            let interval = reader.u64("yarn.nodemanager.health-checker.interval-ms", 1);
+            (timeout, interval)
+        });
     let mut scripts = Vec::new();
-    for name in names.into_iter().take(HEALTH_SCRIPTS_MAX) {
+    for (name, path) in there {
         let of = |what: &str| format!("yarn.nodemanager.health-checker.{name}.{what}");
-        // A script without a path is not there, in Hadoop too: the default list names one that
-        // nobody has.
-        let Some(path) = reader.resolved_text(&of("path")) else {
-            continue;
-        };
         let opts = reader.list(&of("opts"));
-        let own_timeout = reader.integer_if_set(&of("timeout-ms"), 1..=i64::MAX);
-        let own_interval = reader.integer_if_set(&of("interval-ms"), 1..=i64::MAX);
-        let positive = |own: Option<i64>| own.and_then(|ms| u64::try_from(ms).ok());
+        let own_timeout = reader.integer_if_set(&of("timeout-ms"), 0..=i64::MAX);
+        let own_interval = reader.integer_if_set(&of("interval-ms"), 0..=i64::MAX);
+        // 0 stands for the general value.
+        let positive = |own: Option<i64>| u64::try_from(own?).ok().filter(|ms| *ms > 0);
         scripts.push(HealthScript {
             path: PathBuf::from(path),
             opts,
@@ -203,17 +250,17 @@ pub(super) fn health(reader: &mut PropertyReader<'_>) -> HealthConfig {
             name,
         });
     }
-    let disks = disk_health(reader);
+    let checked = reader.flag("yarn.nodemanager.disk-health-checker.enable");
+    let disks = disk_health(reader, checked);
     HealthConfig {
-        disks: reader
-            .flag("yarn.nodemanager.disk-health-checker.enable")
-            .then_some(disks),
+        disks: checked.then_some(disks),
         scripts,
         run_before_startup,
     }
 }
 
-fn disk_health(reader: &mut PropertyReader<'_>) -> DiskHealthConfig {
+fn disk_health(reader: &mut PropertyReader<'_>, checked: bool) -> DiskHealthConfig {
+    const HEALTHY: &str = "yarn.nodemanager.disk-health-checker.min-healthy-disks";
     const MAX_USED: &str =
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage";
     const LOW_USED: &str =
@@ -234,12 +281,15 @@ fn disk_health(reader: &mut PropertyReader<'_>) -> DiskHealthConfig {
     }
     let min_free = reader.u64(MIN_FREE, 0);
     let high_free = reader.u64(HIGH_FREE, 0);
+    let min_healthy_disks = reader.number(HEALTHY, 0.0..=f64::MAX);
+    if min_healthy_disks > 1.0 {
+        reader.otherwise(HEALTHY, "more than all disks: the node is never healthy");
+    }
     DiskHealthConfig {
-        interval_ms: reader.u64("yarn.nodemanager.disk-health-checker.interval-ms", 1),
-        min_healthy_disks: reader.number(
-            "yarn.nodemanager.disk-health-checker.min-healthy-disks",
-            0.0..=1.0,
-        ),
+        interval_ms: reader.only_if(checked, "without checks of disks", |reader| {
+            reader.u64("yarn.nodemanager.disk-health-checker.interval-ms", 1)
+        }),
+        min_healthy_disks,
         max_utilization_percent: look_at_use.then_some(max_used),
         // Hadoop corrects both marks silently (DirectoryCollection).
         utilization_watermark_low_percent: low_used.min(max_used),
@@ -249,23 +299,34 @@ fn disk_health(reader: &mut PropertyReader<'_>) -> DiskHealthConfig {
 }
 
 pub(super) fn monitor(reader: &mut PropertyReader<'_>) -> MonitorConfig {
-    let general = reader.u64("yarn.nodemanager.resource-monitor.interval-ms", 1);
+    let general = reader.integer(
+        "yarn.nodemanager.resource-monitor.interval-ms",
+        i64::MIN..=i64::MAX,
+    );
     let own = reader.integer_if_set(
         "yarn.nodemanager.container-monitor.interval-ms",
-        1..=i64::MAX,
+        i64::MIN..=i64::MAX,
     );
+    // Not above 0 means that nothing is measured.
+    let positive = |interval: i64| u64::try_from(interval).ok().filter(|ms| *ms > 0);
+    let of_containers = positive(own.unwrap_or(general));
+    let enabled = reader.flag("yarn.nodemanager.container-monitor.enabled");
     // With enforcement by the kernel Hadoop does not poll, and it takes `enforced`, which is true
     // by default, for that whether or not cgroups are used. Seen on a live 3.4.2: a container of
     // 128 MB lives on with 300.
     let enforced = reader.flag("yarn.nodemanager.resource.memory.enforced");
     let elastic = reader.flag("yarn.nodemanager.elastic-memory-control.enabled");
     MonitorConfig {
-        enabled: reader.flag("yarn.nodemanager.container-monitor.enabled"),
-        interval_ms: own.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(general),
+        enabled: enabled && of_containers.is_some(),
+        node: positive(general).is_some(),
+        interval_ms: of_containers.or(positive(general)),
         polled: !enforced || elastic,
         pmem_check_enabled: reader.flag("yarn.nodemanager.pmem-check-enabled"),
         vmem_check_enabled: reader.flag("yarn.nodemanager.vmem-check-enabled"),
-        vmem_pmem_ratio: reader.number("yarn.nodemanager.vmem-pmem-ratio", 1.0..=1_000_000.0),
+        vmem_pmem_ratio: reader.number(
+            "yarn.nodemanager.vmem-pmem-ratio",
+            VMEM_RATIO_MIN..=f64::MAX,
+        ),
         smaps_based_rss: reader
             .flag("yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled"),
     }

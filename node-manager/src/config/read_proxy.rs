@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use amrm_proxy::config::{ProxyConfig, RelabelRule, ThrottleConfig, read_pipeline};
+use amrm_proxy::config::{ProxyConfig, RelabelRule, ThrottleConfig, TokenPolicy, read_pipeline};
 use amrm_proxy::rm_forwarder::RmConfig;
+use hadoop_conf::site_xml::Origin;
 use hadoop_conf::{Expected, HostPort, PropertyReader, parse};
 use sched::{DistributedAllocatorConfig, Placement};
 use wire::secrets::RollTimes;
@@ -22,6 +23,7 @@ const SCHEDULER: &str = "yarn.resourcemanager.scheduler.address";
 const PIPELINE: &str = "yarn.nodemanager.amrmproxy.interceptor-class.pipeline";
 const ROLL_INTERVAL: &str = "yarn.resourcemanager.am-rm-tokens.master-key-rolling-interval-secs";
 const AM_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
+const TOKEN: &str = "yarn.nodemanager.agent.amrmproxy.token";
 const PLACEMENT: &str = "yarn.nodemanager.agent.amrmproxy.placement";
 const RULES: &str = "yarn.nodemanager.agent.amrmproxy.relabel.rules";
 
@@ -31,6 +33,18 @@ pub(super) fn amrm_proxy(
 ) -> AmrmProxyConfig {
     let enabled = reader.flag(ENABLED);
     let distributed_scheduling = reader.flag(DISTRIBUTED);
+    let enabled = enabled || distributed_scheduling;
+    reader.only_if(enabled, "without the AMRMProxy", |reader| {
+        proxy(reader, rm, enabled, distributed_scheduling)
+    })
+}
+
+fn proxy(
+    reader: &mut PropertyReader<'_>,
+    rm: &ResourceManagerConfig,
+    enabled: bool,
+    distributed_scheduling: bool,
+) -> AmrmProxyConfig {
     let relabel = rules(reader);
     let role_history = role_history(reader);
     let names = reader.list(PIPELINE);
@@ -48,14 +62,13 @@ pub(super) fn amrm_proxy(
     // proxy as a client does.
     let (max_wait, interval) = if distributed_scheduling {
         let max_wait = own_or_general(reader, "resourcemanager.connect.max-wait.ms", -1);
-        let interval = own_or_general(reader, "resourcemanager.connect.retry-interval.ms", 1);
+        let interval = own_or_general(reader, "resourcemanager.connect.retry-interval.ms", 0);
         (max_wait, interval)
     } else {
         let max_wait = reader.integer("yarn.resourcemanager.connect.max-wait.ms", -1..=i64::MAX);
         let interval = "yarn.resourcemanager.connect.retry-interval.ms";
-        (max_wait, reader.integer(interval, 1..=i64::MAX))
+        (max_wait, reader.integer(interval, 0..=i64::MAX))
     };
-    let enabled = enabled || distributed_scheduling;
     let address = reader.address("yarn.nodemanager.amrmproxy.address", 8049);
     if enabled
         && rm
@@ -77,9 +90,10 @@ pub(super) fn amrm_proxy(
                     .map(|endpoint| endpoint.scheduler.to_string())
                     .collect(),
                 max_wait: u64::try_from(max_wait).ok().map(Duration::from_millis),
-                retry_interval: Duration::from_millis(u64::try_from(interval).unwrap_or(1)),
+                retry_interval: Duration::from_millis(u64::try_from(interval).unwrap_or(0).max(1)),
                 distributed_scheduling,
             },
+            token: token(reader, enabled),
             keys: keys(reader, enabled),
             throttle: throttle(reader),
             relabel,
@@ -100,12 +114,27 @@ fn is_itself(scheduler: &HostPort, proxy: &HostPort) -> bool {
     scheduler.port == proxy.port && proxy.port != 0 && (same_host || is_here(scheduler))
 }
 
+/// Reads which AMRMToken masters get. Who turns the proxy on and does not choose is told what the
+/// default does to jobs that do not name it.
+fn token(reader: &mut PropertyReader<'_>, is_needed: bool) -> TokenPolicy {
+    let replace = ("replace", TokenPolicy::Replace);
+    let policy = reader.choice(TOKEN, replace, &[("keep", TokenPolicy::Keep)]);
+    if is_needed && reader.origin(TOKEN) == Origin::Default {
+        reader.consequence(
+            TOKEN,
+            "a job whose configuration does not name this node's AMRMProxy fails with \
+             \"Invalid AMRMToken\"; keep lets such jobs run beside those that name it",
+        );
+    }
+    policy
+}
+
 /// How the local key rolls. A new key counts from 1.5 times the AMs' expiry on, when each AM has
 /// either spoken and got a token of it or is lost (Hadoop: `AMRMProxyTokenSecretManager`, which
 /// refuses to start as well).
 fn keys(reader: &mut PropertyReader<'_>, is_needed: bool) -> RollTimes {
     let interval = reader.u64(ROLL_INTERVAL, 1).saturating_mul(1000);
-    let expiry = reader.u64(AM_EXPIRY, 1);
+    let expiry = reader.duration_ms(AM_EXPIRY, 1);
     let overlap = expiry.saturating_add(expiry / 2);
     if is_needed && interval <= overlap.saturating_mul(2) {
         let least = overlap.saturating_mul(2) / 1000;

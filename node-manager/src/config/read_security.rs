@@ -6,13 +6,16 @@
 
 use hadoop_conf::{Expected, PropertyReader};
 
+use super::read_runtimes::{ALLOWED_RUNTIMES, RUNTIME_TYPE};
+
 /// Property that lists the names of properties whose protection may be missing.
 const ACCEPT_UNSAFE: &str = "yarn.nodemanager.agent.accept-unsafe";
 
 /// A property that asks for a protection, and what this agent does without it.
 pub(super) struct Protection {
     pub(super) name: &'static str,
-    lack: &'static str,
+    /// Sentence without an end: what is not protected here.
+    pub(super) lack: &'static str,
 }
 
 /// Containers as their submitters' users (Hadoop: `LinuxContainerExecutor`).
@@ -36,12 +39,51 @@ const HTTP: Protection = Protection {
     lack: "web pages are served without authentication",
 };
 
-/// Every property that [`ACCEPT_UNSAFE`] may list.
-const PROTECTIONS: [&str; 4] = [
-    CONTAINER_EXECUTOR.name,
-    AUTHENTICATION.name,
-    AUTHORIZATION.name,
-    HTTP.name,
+const SASL_RESOLVER: Protection = Protection {
+    name: "hadoop.security.saslproperties.resolver.class",
+    lack: "calls are neither signed nor encrypted, whatever the class demands of a connection",
+};
+
+const SANDBOX: Protection = Protection {
+    name: "yarn.nodemanager.runtime.linux.sandbox-mode",
+    lack: "Java's security manager is not set up: containers run without a sandbox",
+};
+
+const CSRF: Protection = Protection {
+    name: "yarn.nodemanager.webapp.rest-csrf.enabled",
+    lack: "no request is refused for a missing header (none of them changes anything here)",
+};
+
+const INTERMEDIATE_DATA: Protection = Protection {
+    name: "yarn.intermediate-data-encryption.enable",
+    lack: "this agent encrypts no data of containers on the local disks",
+};
+
+/// Every protection whose lack [`ACCEPT_UNSAFE`] may accept.
+pub(super) const PROTECTIONS: [&Protection; 10] = [
+    &CONTAINER_EXECUTOR,
+    &AUTHENTICATION,
+    &AUTHORIZATION,
+    &HTTP,
+    &SASL_RESOLVER,
+    &SANDBOX,
+    &CSRF,
+    &INTERMEDIATE_DATA,
+    &ALLOWED_RUNTIMES,
+    &RUNTIME_TYPE,
+];
+
+/// Protections that a flag asks for.
+const ASKED_BY_FLAG: [&Protection; 3] = [&AUTHORIZATION, &CSRF, &INTERMEDIATE_DATA];
+
+/// Protections that any text asks for, except those that stand for none.
+const ASKED_BY_TEXT: [(&Protection, &[&str]); 3] = [
+    (&HTTP, &["simple", "anonymous"]),
+    (
+        &SASL_RESOLVER,
+        &["org.apache.hadoop.security.SaslPropertiesResolver"],
+    ),
+    (&SANDBOX, &["disabled"]),
 ];
 
 /// Returns whether an administrator does without the protection that a property asks for, and warns
@@ -50,7 +92,7 @@ pub(super) fn is_accepted(reader: &mut PropertyReader<'_>, protection: &Protecti
     let Protection { name, lack } = protection;
     let is_accepted = reader.list(ACCEPT_UNSAFE).iter().any(|known| known == name);
     if is_accepted {
-        reader.otherwise(name, lack);
+        reader.otherwise(name, *lack);
     }
     is_accepted
 }
@@ -76,12 +118,16 @@ pub(super) fn security(reader: &mut PropertyReader<'_>) {
         _ => reader.problem(AUTHENTICATION.name, Expected::OneOf(vec!["simple"])),
     }
     rpc_protection(reader);
-    let http = reader.text(HTTP.name).unwrap_or_default();
-    if !["", "simple", "anonymous"].contains(&http.as_str()) {
-        unprotected(reader, &HTTP);
+    for (protection, none) in ASKED_BY_TEXT {
+        let text = reader.text(protection.name);
+        if text.is_some_and(|text| !none.contains(&text.as_str())) {
+            unprotected(reader, protection);
+        }
     }
-    if reader.flag(AUTHORIZATION.name) {
-        unprotected(reader, &AUTHORIZATION);
+    for protection in ASKED_BY_FLAG {
+        if reader.flag(protection.name) {
+            unprotected(reader, protection);
+        }
     }
     let _ = reader.list("hadoop.security.sensitive-config-keys");
 }
@@ -113,8 +159,9 @@ pub(super) fn lists_of_access(reader: &mut PropertyReader<'_>, anonymous_allowed
 /// Checks the names in [`ACCEPT_UNSAFE`]: with a wrong one, somebody would rely on a typing error.
 fn accepted_names(reader: &mut PropertyReader<'_>) {
     for name in reader.list(ACCEPT_UNSAFE) {
-        if !PROTECTIONS.contains(&name.as_str()) {
-            let known = PROTECTIONS.join(", ");
+        let known = PROTECTIONS.map(|protection| protection.name);
+        if !known.contains(&name.as_str()) {
+            let known = known.join(", ");
             let rule = format!("{name} is none of the properties that can be listed: {known}");
             reader.problem(ACCEPT_UNSAFE, Expected::Rule(rule.into()));
         }

@@ -81,11 +81,11 @@ fn shuffle(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> ShuffleCon
     let connections = reader.u32(MAX_CONNECTIONS, 0);
     let threads = reader.u32("mapreduce.shuffle.max.threads", 0);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let timeout = reader.u32("mapreduce.shuffle.connection-keep-alive.timeout", 0);
+    let timeout = reader.u32("mapreduce.shuffle.connection-keep-alive.timeout", 1);
     let cache_mb = reader.u32("mapreduce.reduce.shuffle.indexcache.mb", 0);
     ShuffleConfig {
         port: u16::try_from(port).unwrap_or(0),
-        backlog: reader.u32("mapreduce.shuffle.listen.queue.size", 1),
+        backlog: reader.u32("mapreduce.shuffle.listen.queue.size", 0).max(1),
         connections_max: match connections {
             0 => usize::MAX,
             limit => limit as usize,
@@ -96,8 +96,8 @@ fn shuffle(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> ShuffleCon
         },
         keep_alive: reader.flag("mapreduce.shuffle.connection-keep-alive.enable"),
         // A timeout below a second would close connections before the next request (Hadoop:
-        // `ShuffleHandler.serviceInit`).
-        keep_alive_timeout: Duration::from_secs(u64::from(timeout.max(1))),
+        // `ShuffleChannelHandlerContext`).
+        keep_alive_timeout: Duration::from_secs(u64::from(timeout)),
         index_cache_bytes: (cache_mb as usize) << 20,
         manage_os_cache: reader.flag("mapreduce.shuffle.manage.os.cache"),
         readahead_bytes: reader.u64("mapreduce.shuffle.readahead.bytes", 0),

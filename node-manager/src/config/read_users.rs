@@ -21,18 +21,38 @@ const EXECUTOR_CFG_BYTES_MAX: u64 = 1 << 20;
 /// Mode bits with which others than the owner may change a file.
 const OTHERS_WRITE: u32 = 0o022;
 
+/// Hadoop's executor that the configuration names, whoever containers run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExecutorClass {
+    /// `DefaultContainerExecutor`.
+    Default,
+    /// `LinuxContainerExecutor`.
+    Linux,
+}
+
+/// Reads the class of the executor; `None`: another one.
+pub(super) fn executor_class(reader: &mut PropertyReader<'_>) -> Option<ExecutorClass> {
+    const PACKAGE: &str = "org.apache.hadoop.yarn.server.nodemanager.";
+    let class = reader.text(CONTAINER_EXECUTOR.name).unwrap_or_default();
+    match class.strip_prefix(PACKAGE).unwrap_or(&class) {
+        "DefaultContainerExecutor" => Some(ExecutorClass::Default),
+        "LinuxContainerExecutor" => Some(ExecutorClass::Linux),
+        _ => None,
+    }
+}
+
 /// Reads which user containers run as.
 pub(super) fn executor(
     reader: &mut PropertyReader<'_>,
     conf_dirs: &[PathBuf],
 ) -> ContainerExecutor {
     const NAME: &str = CONTAINER_EXECUTOR.name;
-    const PACKAGE: &str = "org.apache.hadoop.yarn.server.nodemanager.";
-    let users = users(reader);
-    let class = reader.text(NAME).unwrap_or_default();
-    match class.strip_prefix(PACKAGE).unwrap_or(&class) {
-        "DefaultContainerExecutor" => ContainerExecutor::Own,
-        "LinuxContainerExecutor" => {
+    let class = executor_class(reader);
+    let is_linux = class == Some(ExecutorClass::Linux);
+    let users = reader.only_if(is_linux, "without LinuxContainerExecutor", users);
+    match class {
+        Some(ExecutorClass::Default) => ContainerExecutor::Own,
+        Some(ExecutorClass::Linux) => {
             if is_accepted(reader, &CONTAINER_EXECUTOR) {
                 return ContainerExecutor::Own;
             }
@@ -44,7 +64,7 @@ pub(super) fn executor(
             }
             ContainerExecutor::Users(users)
         }
-        _ => {
+        None => {
             let known = vec!["DefaultContainerExecutor", "LinuxContainerExecutor"];
             reader.problem(NAME, Expected::OneOf(known));
             ContainerExecutor::Own

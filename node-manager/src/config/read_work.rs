@@ -10,9 +10,10 @@ use localize::config::{DeletionConfig, LocalizerConfig};
 use node_web::admin::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
+use super::read_node::none_or_more;
 use super::read_security::lists_of_access;
 use super::sections::{LaunchConfig, SchedulerConfig, WebConfig};
-use super::{keys, read_users};
+use super::{keys, read_runtimes, read_users};
 use crate::context_budget::ContextLimits;
 
 pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
@@ -51,20 +52,20 @@ fn load_comparator(reader: &mut PropertyReader<'_>) -> LoadComparator {
 
 pub(super) fn launch(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> LaunchConfig {
     const WHITELIST: &str = "yarn.nodemanager.env-whitelist";
-    let env_whitelist = reader.list(WHITELIST);
-    if !env_whitelist
-        .iter()
-        .all(|name| parse::is_variable_name(name))
-    {
-        reader.problem(WHITELIST, variable_names());
+    let mut env_whitelist = reader.list(WHITELIST);
+    let listed = env_whitelist.len();
+    env_whitelist.retain(|name| parse::is_variable_name(name));
+    if env_whitelist.len() < listed {
+        reader.otherwise(WHITELIST, "parts that name no variable are left out");
     }
     let delay = reader.integer(
         "yarn.nodemanager.sleep-delay-before-sigkill.ms",
-        i64::from(i32::MIN)..=i64::MAX,
+        i64::MIN..=i64::MAX,
     );
     let diagnostics = reader.u32("yarn.nodemanager.container-diagnostics-maximum-size", 0);
     LaunchConfig {
         executor: read_users::executor(reader, conf_dirs),
+        runtimes: read_runtimes::runtimes(reader),
         env_whitelist,
         admin_env: admin_env(reader),
         force_path: reader.text("yarn.nodemanager.force.path"),
@@ -109,9 +110,9 @@ fn admin_env(reader: &mut PropertyReader<'_>) -> Vec<(String, String)> {
             Some((name, value)) if parse::is_variable_name(name) => {
                 variables.push((name.to_owned(), value.to_owned()));
             }
+            // As in Hadoop, which takes what it finds between the commas (`Apps`).
             Some(_) | None => {
-                reader.problem(NAME, Expected::Rule("must be NAME=value with commas between, each name of letters, digits and _".into()));
-                break;
+                reader.otherwise(NAME, "parts that are not NAME=value are left out");
             }
         }
     }
@@ -123,7 +124,8 @@ fn admin_env(reader: &mut PropertyReader<'_>) -> Vec<(String, String)> {
     for property in names {
         let name = &property[PREFIX.len()..];
         if !parse::is_variable_name(name) {
-            reader.problem(&property, variable_names());
+            let how = "left out: no shell has a variable of that name";
+            reader.otherwise(&property, how);
             continue;
         }
         let value = reader.text(&property).unwrap_or_default();
@@ -138,7 +140,7 @@ pub(super) fn localizer(reader: &mut PropertyReader<'_>) -> LocalizerConfig {
         cache_target_size_mb: reader.u64("yarn.nodemanager.localizer.cache.target-size-mb", 0),
         cache_cleanup_interval_ms: reader
             .u64("yarn.nodemanager.localizer.cache.cleanup.interval-ms", 1),
-        fetch_thread_count: threads(reader, "yarn.nodemanager.localizer.fetch.thread-count"),
+        fetch_thread_count: threads(reader, "yarn.nodemanager.localizer.fetch.thread-count", 1),
         source_timeout_ms: reader.u64("yarn.nodemanager.agent.localizer.source-timeout-ms", 1),
         // 36 subfolders and at least one file (Hadoop: LocalCacheDirectoryManager).
         max_files_per_directory: reader
@@ -169,15 +171,32 @@ pub(super) fn file_systems(reader: &mut PropertyReader<'_>) -> FsConfig {
             config.client_properties.push((name.to_owned(), value));
         }
     }
-    let limit_ms = reader.u64("ipc.client.rpc-timeout.ms", 1);
-    config.step_limit = Duration::from_millis(limit_ms);
+    config.step_limit = step_limit(reader).unwrap_or(config.step_limit);
     config
 }
 
-/// Reads a number of threads. The default is Hadoop's, or one for each processor where that is
-/// more.
-fn threads(reader: &mut PropertyReader<'_>, name: &'static str) -> u32 {
-    let configured = reader.u32(name, 1);
+/// Reads the time limit of a step; `None`: Hadoop would wait without limit, which this agent never
+/// does.
+fn step_limit(reader: &mut PropertyReader<'_>) -> Option<Duration> {
+    const LIMIT: &str = "ipc.client.rpc-timeout.ms";
+    let limit = reader.integer(LIMIT, i64::MIN..=i64::MAX);
+    let limit = u64::try_from(limit).ok().filter(|ms| *ms > 0);
+    if limit.is_none() {
+        let how = "no limit in Hadoop; this agent waits for no file system without one, and takes \
+                   the default";
+        reader.otherwise(LIMIT, how);
+    }
+    limit.map(Duration::from_millis)
+}
+
+/// Reads a number of threads of at least `min`. The default is Hadoop's, or one for each processor
+/// where that is more.
+fn threads(reader: &mut PropertyReader<'_>, name: &'static str, min: u32) -> u32 {
+    let configured = reader.u32(name, min);
+    if configured == 0 {
+        reader.read_as(name, &1);
+        return 1;
+    }
     if reader.origin(name) != Origin::Default {
         return configured;
     }
@@ -187,16 +206,13 @@ fn threads(reader: &mut PropertyReader<'_>, name: &'static str) -> u32 {
 
 pub(super) fn deletion(reader: &mut PropertyReader<'_>) -> DeletionConfig {
     DeletionConfig {
-        thread_count: threads(reader, "yarn.nodemanager.delete.thread-count"),
-        debug_delay_sec: reader.u64_or_minus_one("yarn.nodemanager.delete.debug-delay-sec"),
+        thread_count: threads(reader, "yarn.nodemanager.delete.thread-count", 0),
+        debug_delay_sec: none_or_more(reader, "yarn.nodemanager.delete.debug-delay-sec"),
     }
 }
 
 pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
-    const POLICY: &str = "yarn.http.policy";
-    if reader.choice(POLICY, ("HTTP_ONLY", false), &[("HTTPS_ONLY", true)]) {
-        reader.problem(POLICY, Expected::Unsupported("use HTTP_ONLY"));
-    }
+    http_policy(reader);
     let anonymous_allowed = reader.flag("hadoop.http.authentication.simple.anonymous.allowed");
     WebConfig {
         acl_enabled: lists_of_access(reader, anonymous_allowed),
@@ -208,6 +224,21 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
         anonymous_allowed,
         hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
         shown: shown(reader.properties()),
+    }
+}
+
+/// Checks that pages are wanted without TLS. Hadoop compares the word without regard to case, and
+/// takes any that it does not know for `HTTP_ONLY`; one that names HTTPS is refused.
+fn http_policy(reader: &mut PropertyReader<'_>) {
+    const POLICY: &str = "yarn.http.policy";
+    let policy = reader.text(POLICY).unwrap_or_default();
+    match policy.to_ascii_uppercase().as_str() {
+        "" | "HTTP_ONLY" => {}
+        "HTTP_AND_HTTPS" => reader.read_as(POLICY, &"HTTP_ONLY"),
+        https if https.contains("HTTPS") => {
+            reader.problem(POLICY, Expected::Unsupported("use HTTP_ONLY"));
+        }
+        _ => reader.read_as(POLICY, &"HTTP_ONLY"),
     }
 }
 
@@ -241,11 +272,4 @@ fn source_of(name: &str, origin: &Origin) -> String {
             Some(_) | None => "default of the code".to_owned(),
         },
     }
-}
-
-fn variable_names() -> Expected {
-    Expected::Rule(
-        "must be names of environment variables, of letters, digits and _, with commas between"
-            .into(),
-    )
 }

@@ -20,6 +20,7 @@ use shuffle::ShuffleConfig;
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
 use crate::context_budget::ContextLimits;
+use crate::runtimes::Runtimes;
 
 /// Configuration of the agent, valid as a whole.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,9 +82,6 @@ pub struct AddressConfig {
     pub web: HostPort,
     /// Kept free for localizers (`yarn.nodemanager.localizer.address`).
     pub localizer: HostPort,
-    /// Calls of `ContainerManagementProtocol` handled at once
-    /// (`yarn.nodemanager.container-manager.thread-count`).
-    pub container_manager_thread_count: u32,
 }
 
 impl AddressConfig {
@@ -169,6 +167,12 @@ pub struct SchedulerConfig {
     pub pause_memory_ceiling_mb: Option<u64>,
 }
 
+/// Consequence of containers that run as the agent's own user, for people.
+pub const SHARED_USER: &str = "containers run as the agent's own user (DefaultContainerExecutor): \
+    any tenant whose containers run here controls this node; it can read the agent's state, with \
+    the keys of tokens, forge tokens for the containers of others and give orders over the admin \
+    socket. LinuxContainerExecutor keeps tenants apart";
+
 /// User that containers run as.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ContainerExecutor {
@@ -195,6 +199,8 @@ pub struct UsersConfig {
 pub struct LaunchConfig {
     /// User that containers run as.
     pub executor: ContainerExecutor,
+    /// Meaning of the runtimes that containers ask for.
+    pub runtimes: Runtimes,
     /// Names taken over from the agent's environment unless the container sets them.
     pub env_whitelist: Vec<String>,
     /// Variables added for every container, name and unexpanded value, in the order configured.
@@ -229,8 +235,6 @@ pub struct LaunchConfig {
 pub struct LogConfig {
     /// Logs stay this long after their application ended.
     pub retain_seconds: u64,
-    /// Removals of logs at once.
-    pub deletion_threads_count: u32,
     /// Logs are to be collected on a remote file system (`yarn.log-aggregation-enable`).
     pub aggregation_enabled: bool,
     /// Aggregation of logs; `None`: it is off, or goes to a file system that is not supported.
@@ -314,8 +318,11 @@ pub struct HealthConfig {
 pub struct MonitorConfig {
     /// Look at containers at all.
     pub enabled: bool,
-    /// Between two looks.
-    pub interval_ms: u64,
+    /// Whether the machine as a whole is measured (`yarn.nodemanager.resource-monitor.interval-ms`
+    /// above 0).
+    pub node: bool,
+    /// Between two looks; `None`: nothing is measured.
+    pub interval_ms: Option<u64>,
     /// Whether memory is checked by polling. Without it, both checks below are only reported.
     pub polled: bool,
     /// Kill what uses more physical memory than it was given.

@@ -1,6 +1,7 @@
 //! Whole configurations, good and bad.
 
 mod labels;
+mod odd_values;
 mod proxy;
 mod security;
 mod services;
@@ -39,7 +40,7 @@ fn loaded(pairs: &[(&str, &str)]) -> Loaded {
     let full: Vec<(String, &str)> = pairs
         .iter()
         .map(|(name, value)| {
-            let full = ["yarn.", "hadoop.", "fs.", "mapreduce."]
+            let full = ["yarn.", "hadoop.", "fs.", "ipc.", "mapreduce."]
                 .iter()
                 .any(|p| name.starts_with(p));
             let prefix = if full { "" } else { "yarn.nodemanager." };
@@ -53,9 +54,8 @@ fn loaded(pairs: &[(&str, &str)]) -> Loaded {
 }
 
 fn config(pairs: &[(&str, &str)]) -> Config {
-    loaded(pairs)
-        .config
-        .unwrap_or_else(|problems| panic!("{problems}"))
+    let config = loaded(pairs).config;
+    config.unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn problems(pairs: &[(&str, &str)]) -> Vec<String> {
@@ -149,7 +149,7 @@ fn every_property_that_the_table_calls_honoured_is_read() {
 fn all_problems_are_reported_together_with_key_value_file_and_what_would_be_right() {
     let messages = problems(&[
         ("resource.memory-mb", "8g"),
-        ("vmem-check-enabled", "yes"),
+        ("agent.launch.one-bash", "yes"),
         ("address", "host:port"),
         ("opportunistic-containers-queue-policy", "FOO"),
         ("vmem-pmem-ratio", "0.5"),
@@ -163,14 +163,14 @@ fn all_problems_are_reported_together_with_key_value_file_and_what_would_be_righ
             "8g",
             "a whole number from -1 to 2147483647 MiB",
         ),
-        ("vmem-check-enabled", "yes", "true or false"),
+        ("agent.launch.one-bash", "yes", "true or false"),
         ("address", "host:port", "host:port"),
         (
             "opportunistic-containers-queue-policy",
             "FOO",
             "one of BY_QUEUE_LEN, BY_RESOURCES",
         ),
-        ("vmem-pmem-ratio", "0.5", "a number from 1 to"),
+        ("vmem-pmem-ratio", "0.5", "a number of at least 0.99"),
         ("local-dirs", "relative/dir", "absolute paths"),
         (
             "default-container-executor.log-dirs.permissions",
@@ -299,7 +299,9 @@ fn logs_are_aggregated_to_local_directories_and_hdfs_and_others_are_warned_of() 
     assert_eq!(logs(&[elsewhere]).aggregation, None);
     let formats = ("yarn.log-aggregation.file-formats", "IFile,TFile");
     assert!(problems(&[enable, formats])[0].contains("TFile"));
-    assert!(problems(&[("log-aggregation.policy.class", "x.Mine")])[0].contains("policies"));
+    let policy = ("log-aggregation.policy.class", "x.Mine");
+    assert!(problems(&[enable, policy])[0].contains("policies"));
+    assert!(warnings(&[policy])[0].contains("it is not read without aggregation of logs"));
 }
 
 #[test]
@@ -417,26 +419,6 @@ fn hardware_is_detected_only_when_asked_for_and_not_configured() {
         VcoreCapacity::Detect { .. }
     ));
     assert_eq!(problems(&[("resource.memory-mb", "0")]).len(), 1);
-}
-
-#[test]
-fn variables_for_containers_come_from_both_forms_and_bad_names_are_refused() {
-    let config = config(&[("admin-env", "A=1,B=$B"), ("admin-env.A", "x,y")]);
-    let pairs: Vec<_> = config
-        .launch
-        .admin_env
-        .iter()
-        .map(|(k, v)| format!("{k}={v}"))
-        .collect();
-    assert_eq!(pairs, ["B=$B", "A=x,y"]);
-    for (name, value) in [
-        ("admin-env", "1A=2"),
-        ("admin-env", "A"),
-        ("admin-env.A-B", "1"),
-        ("env-whitelist", "A,B C"),
-    ] {
-        assert_eq!(problems(&[(name, value)]).len(), 1, "{name}={value}");
-    }
 }
 
 #[test]

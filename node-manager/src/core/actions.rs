@@ -196,7 +196,7 @@ impl Core {
         if let Some(record) = record {
             let life_ms = token_life_ms(&record.token);
             let expiry = EpochMillis(now.wall.0.saturating_add(life_ms));
-            self.started.remember(id, expiry);
+            self.started.remember(id.name(), expiry);
         }
         self.record(Record::Completed {
             completion: completion.clone(),

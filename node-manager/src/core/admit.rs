@@ -132,7 +132,7 @@ impl Core {
         }
         match accepted {
             Ok(()) => {
-                self.started.remember(id, expiry);
+                self.started.remember(id.name(), expiry);
                 self.record(Record::Accepted { id, asker });
                 StartOutcome::Started
             }
@@ -165,7 +165,7 @@ impl Core {
             Ok(false) => return refused(previous_rm(&id)),
             Err(not_registered) => return Err(StartOutcome::CallFailed(not_registered)),
         }
-        if self.scheduler.withholds(&id.as_named()) {
+        if self.scheduler.withholds(&id.name()) {
             return refused(RemoteException::new(
                 HadoopException::NmNotYetReady,
                 format!("processes of an earlier start of {id} are being ended; try again"),
@@ -321,8 +321,11 @@ impl Core {
         }
     }
 
+    /// Requires that no container has the name of this one: folders, cgroups and records are
+    /// called by it.
     fn require_new(&self, id: &ContainerId) -> Result<(), RemoteException> {
-        let Some(view) = self.scheduler.container(id) else {
+        let known = id.name().ids().find_map(|id| self.scheduler.container(&id));
+        let Some(view) = known else {
             return Ok(());
         };
         let running = view.state.container_state() != ContainerState::Complete;

@@ -1,8 +1,9 @@
 //! The drain of the node, by order of an operator: who is refused, who is ended and when, and what
 //! the ResourceManager and people are told.
 //!
-//! `sched` refuses and ends containers, by the extent in force. Here is which extent that is: from
-//! the order on the queue's, and when the containers' time is over the mode's own. Where records
+//! `sched` refuses and ends containers, by the extent in force. This module decides the extent:
+//! from the order on only the queue is drained; when the time given to containers is over, the
+//! extent is that of the ordered mode. Where records
 //! are kept, a drain outlives the agent: the node comes back drained, and the containers' time goes
 //! on.
 
@@ -16,7 +17,7 @@ use sched::{DrainExtent, Event};
 
 use super::effect::Effect;
 use super::{Core, StoreOrder};
-use crate::recovery::DrainRecord;
+use crate::recovery::{DrainRecord, RecordClock, past};
 
 /// Characters of the reason, which every heartbeat carries.
 pub const DRAIN_REASON_CHARS_MAX: usize = 200;
@@ -39,6 +40,8 @@ pub struct DrainOrder {
 pub(super) struct Drain {
     order: DrainOrder,
     since: EpochMillis,
+    /// Clock of that time.
+    clock: Option<RecordClock>,
     /// Time at which the mode's containers are ended, until then; `None`: it ends none, or has.
     deadline: Option<MonoMillis>,
     /// The extent of the mode is in force.
@@ -55,7 +58,7 @@ const fn extent(mode: DrainMode) -> DrainExtent {
 }
 
 impl Drain {
-    fn new(order: DrainOrder, now: Now) -> Self {
+    fn new(order: DrainOrder, boot: u64, now: Now) -> Self {
         let ends = extent(order.mode) > DrainExtent::Queue;
         let waits = ends && order.within_ms > 0;
         Self {
@@ -63,26 +66,27 @@ impl Drain {
             is_ending: ends && !waits,
             order,
             since: now.wall,
+            clock: Some(RecordClock::of_record(None, boot, now)),
         }
     }
 
     /// Returns the drain of an earlier agent; `None` if its mode is unknown.
-    fn restored(record: DrainRecord, now: Now) -> Option<Self> {
+    fn restored(record: DrainRecord, boot: u64, now: Now) -> Option<Self> {
         let modes = [DrainMode::Graceful, DrainMode::Quick, DrainMode::Fast];
         let mode = modes
             .into_iter()
             .find(|mode| mode.as_str() == record.mode)?;
-        let passed_ms = now.wall.0.saturating_sub(record.since);
-        let passed_ms = u64::try_from(passed_ms).unwrap_or(0);
+        let since = EpochMillis(record.since);
+        let passed_ms = now.mono.since(past(since, record.clock, boot, now));
         let order = DrainOrder {
             mode,
             within_ms: record.within_ms.saturating_sub(passed_ms),
             reason: record.reason,
             by: record.by,
         };
-        let mut drain = Self::new(order, now);
+        let mut drain = Self::new(order, boot, now);
         drain.order.within_ms = record.within_ms;
-        drain.since = EpochMillis(record.since);
+        (drain.since, drain.clock) = (since, record.clock);
         Some(drain)
     }
 
@@ -93,6 +97,7 @@ impl Drain {
             reason: self.order.reason.clone(),
             by: self.order.by.clone(),
             since: self.since.0,
+            clock: self.clock,
         }
     }
 
@@ -149,7 +154,7 @@ impl Drain {
 impl Core {
     /// Drains the node, in place of an earlier order.
     pub fn drain(&mut self, order: DrainOrder, now: Now) {
-        let drain = Drain::new(order, now);
+        let drain = Drain::new(order, self.config.boot, now);
         self.decided(Decision::Drain(Box::new(drain.notice())), now);
         self.set_drain(Some(drain), now);
     }
@@ -167,7 +172,7 @@ impl Core {
 
     /// Drains the node again as an earlier agent was ordered to.
     pub(super) fn restore_drain(&mut self, record: DrainRecord, now: Now) {
-        match Drain::restored(record, now) {
+        match Drain::restored(record, self.config.boot, now) {
             Some(drain) => {
                 tracing::info!(order = ?drain.order, "the node stays drained");
                 self.set_drain(Some(drain), now);

@@ -79,6 +79,8 @@ pub enum Effect {
     },
     /// Release the cached resources of a container whose localization was ordered.
     ReleaseResources(ContainerId),
+    /// Forget what became of the resources of a container that is known no more.
+    ForgetResources(ContainerId),
     /// Delete the directories of a container that has ended, in the background.
     CleanUp {
         /// Id of the container.

@@ -1,7 +1,8 @@
 //! The node's health: what looks at it reports here, and heartbeats and pages have the sum.
 //!
 //! As in Hadoop (`NodeHealthCheckerService`), the node is healthy if all of them find it so; its
-//! report is theirs, joined by `;` in the order disks, scripts. A drain adds its words to the end.
+//! report is theirs, joined by `;` in the order disks, scripts, launches. A drain adds its words to
+//! the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,9 +10,10 @@ use std::sync::Arc;
 use health_script::Verdict;
 use localize::DisksReport;
 use node_web::snapshot::{DirNumbers, NodeHealth};
-use records::{EpochMillis, Now};
+use records::{EpochMillis, MonoMillis, Now};
 
 use super::Core;
+use super::launch_health::LaunchHealth;
 
 /// Finding of what looks at the node's health.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,11 +43,19 @@ pub(super) struct Health {
     disks: Option<Finding>,
     /// By the index of the script; one that has not run yet is missing.
     scripts: BTreeMap<usize, Finding>,
+    /// Outcomes of launches, and what they say of the node; `None` before the first complaint.
+    launches: (LaunchHealth, Option<Finding>),
 }
 
 impl Health {
     fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.disks.iter().chain(self.scripts.values())
+        let scripts = self.scripts.values();
+        self.disks.iter().chain(scripts).chain(&self.launches.1)
+    }
+
+    /// Returns the time at which a launch may be tried again.
+    pub(super) fn next_deadline(&self) -> Option<MonoMillis> {
+        self.launches.0.deadline()
     }
 
     /// Returns the sum; `None` before the first finding.
@@ -90,6 +100,36 @@ impl Core {
                 self.health.scripts.insert(index, finding);
             }
         }
+        self.add_up_health();
+    }
+
+    /// Counts a launch: a process was started, or the node itself lacked something.
+    pub(super) fn launch_outcome(&mut self, outcome: Result<(), &str>, now: Now) {
+        match outcome {
+            Ok(()) => self.health.launches.0.succeeded(),
+            Err(cause) => self.health.launches.0.failed(cause, now.mono),
+        }
+        self.judge_launches(now);
+    }
+
+    /// Counts the node as healthy again after a pause, until the next launch shows what it is.
+    pub(super) fn probe_launches(&mut self, now: Now) {
+        self.health.launches.0.tick(now.mono);
+        self.judge_launches(now);
+    }
+
+    fn judge_launches(&mut self, now: Now) {
+        let (launches, finding) = &mut self.health.launches;
+        let complaint = launches.complaint();
+        let is_healthy = complaint.is_none();
+        if finding.as_ref().is_none_or(|before| before.is_healthy) == is_healthy {
+            return;
+        }
+        *finding = Some(Finding {
+            is_healthy,
+            report: complaint.unwrap_or_default(),
+            at: now.wall,
+        });
         self.add_up_health();
     }
 

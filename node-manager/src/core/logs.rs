@@ -9,14 +9,14 @@ use log_aggregation::upload::Uploaded;
 use log_aggregation::{Application, Outcome};
 use node_web::metrics::CallOutcome;
 use node_web::snapshot::{AggregatedFile, AggregatedLogs};
-use records::{ApplicationId, ContainerId, MonoMillis, Now};
+use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use sched::Completion;
 use time::UtcOffset;
 use wire::proto::hadoop_yarn::{
     ContainerTokenIdentifierProto, ContainerTypeProto, LogAggregationContextProto,
 };
 
-use super::{Core, Effect, Record};
+use super::{Core, Effect, Record, StoreOrder};
 use crate::log_reports::Cycle;
 use crate::recovery::{AclRecord, ApplicationRecord};
 
@@ -37,7 +37,7 @@ pub enum LogOrder {
     /// The first container of an application was accepted.
     Begin(Box<Application>),
     /// A container has a process.
-    ContainerStarted(ContainerId, ContainerRole),
+    ContainerStarted(ContainerName, ContainerRole),
     /// A container has ended.
     ContainerEnded(ContainerEnd),
     /// The last container of an application has ended, and no other will start.
@@ -92,21 +92,23 @@ impl Core {
         let Some(logs) = self.config.log_aggregation else {
             return;
         };
-        self.logs_begun.insert(id);
         let context = read_context(token.log_aggregation_context.as_ref());
         let selection = Selection::new(context, logs.policy);
+        self.logs_begun.insert(id, selection.policy());
+        let settled = self.settled_logs.remove(&id).unwrap_or_default();
         self.order_logs(LogOrder::Begin(Box::new(Application {
             id,
             user,
             acls,
             selection,
+            settled,
         })));
     }
 
     /// Begins the aggregation of an application that an earlier agent had, running or ending, so
     /// that its logs are uploaded before they are deleted.
     pub(super) fn resume_logs(&mut self, id: ApplicationId) {
-        if self.logs_begun.contains(&id) {
+        if self.logs_begun.contains_key(&id) {
             return;
         }
         let Some(record) = self.application_records.get(&id) else {
@@ -127,6 +129,7 @@ impl Core {
     /// Forgets an application whose logs are deleted.
     pub(super) fn forget_logs(&mut self, id: &ApplicationId) {
         self.logs_begun.remove(id);
+        self.settled_logs.remove(id);
         self.aggregated.forget(id);
     }
 
@@ -149,7 +152,7 @@ impl Core {
         self.resume_logs(id.application_id());
         if let Some(record) = self.containers.get(&id) {
             let role = role(&record.token);
-            self.order_logs(LogOrder::ContainerStarted(id, role));
+            self.order_logs(LogOrder::ContainerStarted(id.name(), role));
         }
     }
 
@@ -157,11 +160,25 @@ impl Core {
         self.resume_logs(completion.id.application_id());
         if let Some(record) = self.containers.get(&completion.id) {
             let end = ContainerEnd {
-                id: completion.id,
+                id: completion.id.name(),
                 role: role(&record.token),
                 exit_status: completion.exit_status,
             };
+            self.settle_logs(&end);
             self.order_logs(LogOrder::ContainerEnded(end));
+        }
+    }
+
+    /// Stores that nothing of a container is to be uploaded, if the application's policy leaves it
+    /// out and the next agent could not tell from the container's name.
+    fn settle_logs(&mut self, end: &ContainerEnd) {
+        let policy = self.logs_begun.get(&end.id.application_id());
+        let is_left_out = policy.is_some_and(|policy| {
+            !policy.takes(end) && policy.takes(&ContainerEnd::unknown(end.id))
+        });
+        if is_left_out && self.config.remembers {
+            let order = StoreOrder::LogsSettled(end.id);
+            self.effects.push(Effect::Store(order));
         }
     }
 
@@ -184,9 +201,9 @@ impl Core {
         };
         let id = outcome.application;
         let cycle = match &outcome.result {
-            Ok(uploaded) if uploaded.files.is_empty() => Cycle::Nothing,
+            Ok(uploaded) if uploaded.files == 0 => Cycle::Nothing,
             Ok(uploaded) => {
-                let (files, bytes) = (uploaded.files.len() as u64, uploaded.bytes);
+                let (files, bytes) = (uploaded.files, uploaded.bytes);
                 tracing::info!(application = %id, files, bytes, "logs uploaded");
                 self.record(Record::LogsUploaded {
                     outcome: CallOutcome::Ok,
@@ -228,7 +245,7 @@ impl Core {
         if self.applications.get(&id).is_none() {
             return;
         }
-        let files = uploaded.files.iter().map(|file| AggregatedFile {
+        let files = uploaded.listed.iter().map(|file| AggregatedFile {
             container: file.container,
             name: file.name.clone(),
             length: file.length,

@@ -5,7 +5,7 @@ use std::process;
 use node_admin::message::{
     Answer, Explanation, Holding, Queue, Running, Share, Status, Told, Waiting,
 };
-use records::{ContainerId, Now};
+use records::{ContainerName, Now};
 
 use super::{Core, DrainOrder};
 
@@ -71,8 +71,8 @@ impl Core {
     /// Returns what has happened to a container and why; `None`: it was never here, or is
     /// forgotten. Simulates the queue if the container waits.
     #[must_use]
-    pub fn operator_explanation(&self, id: ContainerId, now: Now) -> Option<Explanation> {
-        let story = self.stories.of(id)?;
+    pub fn operator_explanation(&self, name: ContainerName, now: Now) -> Option<Explanation> {
+        let (id, story) = self.stories.of(name)?;
         let view = self.scheduler.container(&id);
         let summary = self.scheduler.summary(&id);
         let place = self.scheduler.queue().position(|queued| queued.id == id);
@@ -212,7 +212,9 @@ mod tests {
     #[test]
     fn a_container_that_waits_is_explained_with_what_it_lacks() {
         let core = full();
-        let explained = core.operator_explanation(container_id(10), at(5)).unwrap();
+        let explained = core
+            .operator_explanation(container_id(10).name(), at(5))
+            .unwrap();
         assert_eq!(
             (explained.place, explained.state.as_str()),
             (Some(2), "queued")
@@ -227,7 +229,10 @@ mod tests {
             texts[1].starts_with("Queued at place 2, short of "),
             "{texts:?}"
         );
-        assert_eq!(core.operator_explanation(container_id(99), at(5)), None);
+        assert_eq!(
+            core.operator_explanation(container_id(99).name(), at(5)),
+            None
+        );
     }
 
     #[test]

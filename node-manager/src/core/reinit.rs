@@ -12,6 +12,8 @@
 //! The process goes on while resources are localized. A restarted container waits in the queue of
 //! its type, as in Hadoop, and is launched in the folders of its first launch.
 
+mod moved;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;

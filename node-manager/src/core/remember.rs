@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use keeper::ProcessIdentity;
 use localize::ContainerDirs;
 use prost::Message as _;
-use records::{ApplicationId, ContainerId, EpochMillis, MonoMillis, Now};
+use records::{ApplicationId, ContainerId, ContainerName, EpochMillis, Now};
 use sched::{Action, ContainerState, ContainerView, Event, GrantedRetries, KillReason};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
@@ -17,7 +17,7 @@ use crate::applications::ApplicationState;
 use crate::launch_context::LaunchContext;
 use crate::recovery::{
     AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, Ending,
-    ServiceDataRecord, Stage, StartRecord, StateRecord,
+    RecordClock, ServiceDataRecord, Stage, StartRecord, StateRecord,
 };
 
 /// Order to store or forget a record.
@@ -33,9 +33,11 @@ pub enum StoreOrder {
     /// A container is forgotten, but for the use of its token until this time.
     Forget(ContainerId, Option<EpochMillis>),
     /// The uses of these containers' tokens are forgotten.
-    ForgetUses(Vec<ContainerId>),
+    ForgetUses(Vec<ContainerName>),
     /// The state of an application has changed; `None`: it is forgotten.
     Application(ApplicationId, Option<Box<ApplicationRecord>>),
+    /// Nothing of an ended container's logs is to be uploaded.
+    LogsSettled(ContainerName),
     /// The node is drained; `None`: it is in service.
     Drain(Option<Box<DrainRecord>>),
 }
@@ -133,7 +135,9 @@ impl Core {
         };
         self.arrivals += 1;
         start.arrival = self.arrivals;
-        start.accepted_at = now.wall.0;
+        let clock = RecordClock::of_record(None, self.config.boot, now);
+        start.accepted_at = clock.wall_of(now.mono);
+        start.clock = Some(clock);
         self.store(StoreOrder::Start(id, start));
     }
 
@@ -150,7 +154,7 @@ impl Core {
                 continue;
             };
             let retries = self.scheduler.granted_retries(&id).unwrap_or_default();
-            let state = state_record(view, retries, record, now);
+            let state = state_record(view, retries, record, (self.config.boot, now));
             let memory = &mut record.memory;
             let is_new = match &memory.stored {
                 Some(stored) => *stored != state,
@@ -275,7 +279,9 @@ impl Core {
         let record = self.application_records.entry(id).or_default();
         record.user = application.user.to_string();
         record.set_stage(stage);
-        record.delete_logs_at = delete_logs_at.map(|at| wall_of(at, now).0);
+        let clock = RecordClock::of_record(record.clock, self.config.boot, now);
+        record.delete_logs_at = delete_logs_at.map(|at| clock.wall_of(at));
+        record.clock = Some(clock);
         let record = Box::new(record.clone());
         self.store(StoreOrder::Application(id, Some(record)));
     }
@@ -308,22 +314,12 @@ fn unused_contexts(memory: &mut Memory, state: &StateRecord) -> Vec<u64> {
     unused.collect()
 }
 
-/// Returns the wall clock's time of a moment of the monotonic clock.
-fn wall_of(at: MonoMillis, now: Now) -> EpochMillis {
-    let distance = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-    EpochMillis(if at >= now.mono {
-        now.wall.0.saturating_add(distance(at.since(now.mono)))
-    } else {
-        now.wall.0.saturating_sub(distance(now.mono.since(at)))
-    })
-}
-
 /// Returns a container's record as of now.
 fn state_record(
     view: ContainerView,
     retries: GrantedRetries,
     record: &ContainerRecord,
-    now: Now,
+    (boot, now): (u64, Now),
 ) -> StateRecord {
     let Memory {
         stored,
@@ -339,8 +335,8 @@ fn state_record(
     let same = stored.as_ref().filter(|stored| stored.stage() == stage);
     let same_place = same.map_or(0, |stored| stored.place);
     let (place, held_mb) = match view.state {
-        ContainerState::Queued { place } => (place, 0),
-        ContainerState::Paused { place, held_mb } => (place, held_mb),
+        ContainerState::Queued { place } => (place.arrival(), 0),
+        ContainerState::Paused { place, held_mb } => (place.arrival(), held_mb),
         ContainerState::Launching { order }
         | ContainerState::Running { order }
         | ContainerState::Resuming { order }
@@ -353,14 +349,16 @@ fn state_record(
         | ContainerState::Completing(_)
         | ContainerState::Done(_) => (same_place, 0),
     };
-    let since = same.map_or_else(|| wall_of(view.since, now).0, |stored| stored.since);
+    let stored_clock = stored.as_ref().and_then(|stored| stored.clock);
+    let clock = RecordClock::of_record(stored_clock, boot, now);
     let has_process = matches!(stage, Stage::Running | Stage::Paused | Stage::Killing);
     // While it is launched again, the process of the launch before, which is over.
     let process = process.filter(|_| stage != Stage::Done);
     let mut state = StateRecord {
         stage: stage.into(),
         place,
-        since,
+        since: clock.wall_of(view.since),
+        clock: Some(clock),
         token: token.clone(),
         pid: process.map_or(0, |process| process.pid),
         start_time: process.map_or(0, |process| process.start_time),
@@ -373,7 +371,7 @@ fn state_record(
         state.set_ending(ending_of(ending));
     }
     if stage != Stage::Done {
-        set_retries(&mut state, retries, stored.as_ref(), now);
+        set_retries(&mut state, retries, clock);
     }
     if stage != Stage::Done {
         record.set_setups(&mut state);
@@ -389,21 +387,10 @@ fn state_record(
     state
 }
 
-fn set_retries(
-    state: &mut StateRecord,
-    retries: GrantedRetries,
-    stored: Option<&StateRecord>,
-    now: Now,
-) {
+fn set_retries(state: &mut StateRecord, retries: GrantedRetries, clock: RecordClock) {
     state.retries = retries.count;
-    state.retried_at = match stored.filter(|stored| stored.retries == retries.count) {
-        // The clocks may have drifted since; the times have not changed.
-        Some(stored) => stored.retried_at.clone(),
-        None => {
-            let times = retries.recent.into_iter();
-            times.map(|at| wall_of(at, now).0).collect()
-        }
-    };
+    let times = retries.recent.into_iter();
+    state.retried_at = times.map(|at| clock.wall_of(at)).collect();
 }
 
 fn set_resources(state: &mut StateRecord, record: &ContainerRecord, stored: Option<&StateRecord>) {

@@ -14,7 +14,7 @@ use wire::proto::hadoop_yarn::{
 };
 
 use super::diagnostics_budget::{DIAGNOSTICS_BYTES_MAX, shorten};
-use super::{ContainerRecord, Core};
+use super::{ContainerRecord, Core, Effect};
 use crate::applications::ApplicationState;
 
 impl Core {
@@ -30,14 +30,16 @@ impl Core {
             key: Some(key.to_owned()),
             value: Some(value.to_owned()),
         };
-        let container_attributes = if record.had_process {
-            vec![
+        let mut container_attributes = Vec::new();
+        if record.had_process {
+            container_attributes.extend([
                 attribute("HOST", &self.config.machine.name),
                 attribute("IPS", &self.config.machine.address),
-            ]
-        } else {
-            Vec::new()
-        };
+            ]);
+            if view.state.container_state() == ContainerState::Complete {
+                container_attributes.push(wire::run_time::attribute(view.ran_before_ms));
+            }
+        }
         ContainerStatusProto {
             container_id: Some(view.spec.id.into()),
             state: Some(ContainerStateProto::from(view.state.container_state()).into()),
@@ -133,7 +135,10 @@ impl Core {
             return;
         }
         self.must_feed(Event::Forget(id), now);
-        self.containers.remove(&id);
+        let record = self.containers.remove(&id);
+        if record.is_some_and(|record| record.has_resources) {
+            self.effects.push(Effect::ForgetResources(id));
+        }
         self.stories.end(id);
         self.applications.container_forgotten(&id);
         self.forget_record(id);
@@ -189,7 +194,8 @@ impl Core {
     }
 
     /// Returns the numbers of the node that need no walk over the containers.
-    pub(super) fn numbers(&self) -> NodeNumbers {
+    #[must_use]
+    pub fn numbers(&self) -> NodeNumbers {
         let scheduler = &self.scheduler;
         let opportunistic = scheduler.opportunistic_status();
         let holding = |execution_type| clamped(scheduler.holding_room_count(execution_type));

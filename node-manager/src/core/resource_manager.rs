@@ -7,6 +7,7 @@ use container_runtime::launch::ContainerSignal;
 use node_web::overview::Decision;
 use node_web::snapshot::{NodeHealth, RmContact};
 use records::{ApplicationId, ContainerId, Now, Resource};
+use refusals::Findings;
 use sched::{
     ContainerQueuingLimit, ContainerSpec, Event, KillReason, OpportunisticContainersStatus,
 };
@@ -170,12 +171,7 @@ impl Core {
         for id in orders.finish_applications {
             self.finish_application(id, KillReason::ApplicationFinished, now);
         }
-        for (spec, token) in orders.updates {
-            let id = spec.id;
-            if let Err(refusal) = self.update(spec, token, now) {
-                tracing::warn!(container = %id, %refusal, "the ResourceManager's update was not applied");
-            }
-        }
+        self.apply_updates(orders.updates, now);
         for (id, signal) in orders.signals {
             self.signal(id, signal);
         }
@@ -188,6 +184,24 @@ impl Core {
         if let Some(resource) = orders.resource {
             self.effects.push(Effect::SetNodeResource(resource));
             self.must_feed(Event::NodeResource(resource), now);
+        }
+    }
+
+    fn apply_updates(
+        &mut self,
+        updates: Vec<(ContainerSpec, Arc<ContainerTokenIdentifierProto>)>,
+        now: Now,
+    ) {
+        let mut refused = Findings::default();
+        for (spec, token) in updates {
+            let id = spec.id;
+            if let Err(refusal) = self.update(spec, token, now) {
+                refused.add(format_args!("{id}: {refusal}"));
+            }
+        }
+        if !refused.is_empty() {
+            let count = refused.count();
+            tracing::warn!(count, %refused, "updates of the ResourceManager were not applied");
         }
     }
 

@@ -1,11 +1,14 @@
 //! The core of an agent that goes on where another has ended.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use keeper::ProcessIdentity;
 use localize::{ContainerDirs, ContainerFolder, LocalizedResource, SetNumber, UserName};
-use records::{ApplicationId, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
+use records::{
+    ApplicationId, ContainerId, ContainerName, EpochMillis, ExecutionType, Now, Resource,
+};
 use sched::{ContainerSpec, GrantedRetries, RecoveredContainer, RecoveredStage};
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdentifierProto};
 
@@ -18,7 +21,7 @@ use crate::applications::ApplicationState;
 use crate::context_budget::{ContextRefused, HeldContext};
 use crate::launch_context::{LaunchContext, ServiceData};
 use crate::recovery::{
-    ApplicationRecord, ApplicationStage, DrainRecord, Recovered, Stage, StateRecord,
+    ApplicationRecord, ApplicationStage, DrainRecord, Recovered, Stage, StateRecord, deadline, past,
 };
 
 /// State that an agent begins with.
@@ -30,12 +33,14 @@ pub struct RestoredState {
     /// that its process has.
     pub containers: Vec<(Recovered, Option<ContainerDirs>)>,
     /// Containers whose tokens were used, and until when they could be used again.
-    pub used_tokens: Vec<(ContainerId, EpochMillis)>,
+    pub used_tokens: Vec<(ContainerName, EpochMillis)>,
     /// Number of the last container that was accepted.
     pub arrivals: u64,
     /// Containers whose processes belong to nobody and are being killed, with their sizes.
     /// [`container_runtime::launch::LaunchEvent::StrangersGone`] follows for each.
-    pub strangers: Vec<(ContainerId, Resource)>,
+    pub strangers: Vec<(ContainerName, Resource)>,
+    /// Containers of which no logs are uploaded, by their applications.
+    pub settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     /// Drain of the node; `None`: it is in service.
     pub drain: Option<DrainRecord>,
 }
@@ -45,6 +50,8 @@ pub struct RestoredState {
 pub struct AdoptOrder {
     /// Id, size and type of the container.
     pub spec: ContainerSpec,
+    /// The application's submitter.
+    pub user: Arc<str>,
     /// Session leader and process group, alive or not.
     pub process: ProcessIdentity,
     /// Folder of its output.
@@ -62,14 +69,16 @@ impl Core {
             used_tokens,
             arrivals,
             strangers,
+            settled_logs,
             drain,
         } = state;
         self.arrivals = arrivals;
-        for (id, size) in strangers {
-            self.scheduler.withhold(id, size);
+        self.settled_logs = settled_logs;
+        for (name, size) in strangers {
+            self.scheduler.withhold(name, size);
         }
-        for (id, until) in used_tokens {
-            self.started.remember(id, until);
+        for (name, until) in used_tokens {
+            self.started.remember(name, until);
         }
         for (id, record) in applications {
             self.restore_application(id, record, now);
@@ -105,7 +114,10 @@ impl Core {
             ApplicationStage::Finished => {
                 let at = record.delete_logs_at.map(EpochMillis);
                 // Logs whose upload was under way are kept as long as without aggregation.
-                let at = at.map_or(now.mono + self.config.log_retain_ms, |at| mono_of(at, now));
+                let at = at.map_or(now.mono + self.config.log_retain_ms, |at| {
+                    let limits = (self.config.boot, self.config.log_retain_ms);
+                    deadline(at, record.clock, limits, now)
+                });
                 let delete_logs_at = Some(at);
                 ApplicationState::Finished { delete_logs_at }
             }
@@ -127,7 +139,7 @@ impl Core {
     fn restore_services(&mut self, id: ApplicationId, user: &Arc<str>, record: &ApplicationRecord) {
         let data = record.service_data.iter();
         let data = data.map(|data| (data.service.clone(), ServiceData(data.data.clone())));
-        let service_data: std::collections::BTreeMap<_, _> = data.collect();
+        let service_data: BTreeMap<_, _> = data.collect();
         if !service_data.is_empty() {
             self.effects.push(Effect::InitializeApplication {
                 id,
@@ -144,6 +156,27 @@ impl Core {
         let summary = self.scheduler.summary(id);
         record.is_some_and(|record| record.memory.is_restored)
             && summary.is_some_and(|s| !matches!(s.state, sched::ContainerState::Done(_)))
+    }
+
+    /// Orders to take over a process, if the container has one.
+    fn order_adoption(
+        &mut self,
+        spec: ContainerSpec,
+        stage: RecoveredStage,
+        found: Option<(ProcessIdentity, ContainerFolder)>,
+    ) {
+        let Some((process, log_dir)) = found else {
+            return;
+        };
+        let application = self.applications.get(&spec.id.application_id());
+        let user = application.map(|application| Arc::clone(&application.user));
+        self.effects.push(Effect::Adopt(Box::new(AdoptOrder {
+            spec,
+            user: user.unwrap_or_default(),
+            process,
+            log_dir,
+            is_frozen: stage == RecoveredStage::Paused,
+        })));
     }
 
     /// Makes the core's record of a container, and returns the scheduler's. `None`: its user has
@@ -170,7 +203,7 @@ impl Core {
         let user = self.applications.get(&id.application_id());
         let user = Arc::clone(&user?.user);
         let expiry = EpochMillis(token.expiry_time_stamp());
-        self.started.remember(id, expiry);
+        self.started.remember(id.name(), expiry);
         let log_dir = dirs.as_ref().map(|dirs| dirs.log_dir.clone());
         let had_process = process.is_some();
         let memory = Memory {
@@ -206,23 +239,14 @@ impl Core {
         if needs_resources {
             self.localize_again(id);
         }
-        if let Some((process, log_dir)) = process.zip(log_dir) {
-            let is_frozen = stage == RecoveredStage::Paused;
-            let order = Box::new(AdoptOrder {
-                spec,
-                process,
-                log_dir,
-                is_frozen,
-            });
-            self.effects.push(Effect::Adopt(order));
-        }
+        self.order_adoption(spec, stage, process.zip(log_dir));
         Some(RecoveredContainer {
             spec,
             stage,
             exit_status: records::ContainerExitStatus(record.exit_status),
             diagnostics: record.diagnostics.clone(),
-            since: mono_of(since, now),
-            retries: retries_of(&record, now),
+            since: past(since, record.clock, self.config.boot, now),
+            retries: retries_of(&record, self.config.boot, now),
         })
     }
 
@@ -395,20 +419,11 @@ fn may_launch(
 }
 
 /// Returns the retries that a container was granted.
-fn retries_of(record: &StateRecord, now: Now) -> GrantedRetries {
+fn retries_of(record: &StateRecord, boot: u64, now: Now) -> GrantedRetries {
     let times = record.retried_at.iter();
+    let moment = |at: &i64| past(EpochMillis(*at), record.clock, boot, now);
     GrantedRetries {
         count: record.retries,
-        recent: times.map(|at| mono_of(EpochMillis(*at), now)).collect(),
+        recent: times.map(moment).collect(),
     }
-}
-
-/// Returns the monotonic clock's time of a moment of the wall clock. One before the clock began
-/// counts as its beginning.
-fn mono_of(at: EpochMillis, now: Now) -> MonoMillis {
-    let distance = now.wall.0.saturating_sub(at.0);
-    MonoMillis(match u64::try_from(distance) {
-        Ok(before) => now.mono.0.saturating_sub(before),
-        Err(_) => now.mono.0.saturating_add(distance.unsigned_abs()),
-    })
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use node_web::overview::{Decision, decision_words};
-use records::{ContainerId, EpochMillis};
+use records::{ContainerId, ContainerName, EpochMillis};
 use sched::Note;
 
 /// Stories kept of containers that the node does not know any more: with a thousand short
@@ -105,7 +105,7 @@ impl Story {
 #[derive(Debug, Default)]
 pub(super) struct Stories {
     known: BTreeMap<ContainerId, Story>,
-    /// Of containers that the node does not know any more, oldest first.
+    /// Stories of containers that the node does not know any more, oldest first.
     ended: VecDeque<(ContainerId, Story)>,
     /// Steps of all stories.
     steps: usize,
@@ -163,10 +163,16 @@ impl Stories {
         self.steps -= dropped.map_or(0, |story| story.steps.len());
     }
 
-    /// Returns the story of a container. Of an id that ended twice, the later.
-    pub(super) fn of(&self, id: ContainerId) -> Option<&Story> {
-        let ended = || self.ended.iter().rev().find(|(ended, _)| *ended == id);
-        self.known.get(&id).or_else(|| Some(&ended()?.1))
+    /// Returns the container of this name and its story. Of a name that ended twice, the later.
+    pub(super) fn of(&self, name: ContainerName) -> Option<(ContainerId, &Story)> {
+        let mut ids = name.ids();
+        let known = ids.find_map(|id| self.known.get_key_value(&id));
+        let known = known.map(|(id, story)| (*id, story));
+        known.or_else(|| {
+            let mut ended = self.ended.iter().rev();
+            let (id, story) = ended.find(|(id, _)| id.name() == name)?;
+            Some((*id, story))
+        })
     }
 }
 
@@ -193,7 +199,7 @@ mod tests {
         for at in 1..=100 {
             stories.decided(&promoted(1), EpochMillis(at));
         }
-        let story = stories.of(container_id(1)).unwrap();
+        let story = stories.of(container_id(1).name()).unwrap().1;
         let times: Vec<_> = story.steps().map(|(at, _)| at.0).collect();
         assert_eq!(times[..3], [0, 1, 2]);
         assert_eq!(times[3..], (80..=100).collect::<Vec<i64>>());
@@ -209,9 +215,9 @@ mod tests {
             stories.begin(container_id(n), Happening::Accepted, EpochMillis(n));
             stories.end(container_id(n));
         }
-        assert!(stories.of(container_id(5)).is_none());
-        assert!(stories.of(container_id(6)).is_some());
-        assert!(stories.of(container_id(all)).is_some());
+        assert!(stories.of(container_id(5).name()).is_none());
+        assert!(stories.of(container_id(6).name()).is_some());
+        assert!(stories.of(container_id(all).name()).is_some());
         assert!(stories.known.is_empty());
         assert_eq!(stories.steps, ENDED_MAX);
         // What comes after the end has no story to go to.
@@ -234,7 +240,7 @@ mod tests {
             stories.steps
         );
         assert_eq!(stories.steps, sum(&stories));
-        let last = stories.of(container_id(5_000)).unwrap();
+        let last = stories.of(container_id(5_000).name()).unwrap().1;
         assert_eq!(last.steps().count(), FEW_STEPS);
         assert_eq!(last.steps().last().unwrap().0, EpochMillis(29));
     }

@@ -32,6 +32,7 @@ use node_web::metrics::Metrics;
 use node_web::snapshot::{About, MemoryChecks, NodeHealth};
 use test_support::ids::{self, container as container_id};
 
+pub(crate) use self::logs::core_that_uploads;
 use super::*;
 use crate::aux_services::ServiceMetadata;
 use crate::launch_context::LaunchContext;
@@ -60,6 +61,7 @@ pub(crate) enum Work {
     Terminate(ContainerId),
     ForceKill(ContainerId),
     Release(ContainerId),
+    Forget(ContainerId),
     CleanUp(ContainerId),
     FinishApplication(ApplicationId),
     DeleteLogs(ApplicationId),
@@ -77,6 +79,7 @@ impl Work {
             Effect::Terminate(id) => Self::Terminate(*id),
             Effect::ForceKill(id) => Self::ForceKill(*id),
             Effect::ReleaseResources(id) => Self::Release(*id),
+            Effect::ForgetResources(id) => Self::Forget(*id),
             Effect::CleanUp { id, .. } => Self::CleanUp(*id),
             Effect::FinishApplication { id, .. } => Self::FinishApplication(*id),
             Effect::DeleteLogs(id) => Self::DeleteLogs(*id),
@@ -152,6 +155,7 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
             contexts: CONTEXT_LIMITS,
             service_metadata: ServiceMetadata::default(),
             remembers: false,
+            boot: 0,
         },
         scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
         secrets: Arc::clone(secrets),

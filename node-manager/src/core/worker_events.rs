@@ -61,6 +61,7 @@ impl Core {
                 }
                 self.must_feed(Event::LocalizationFailed { id, diagnostics }, now);
             }
+            WorkerEvent::Moved { id, paths } => self.resources_moved(id, &paths, now),
             WorkerEvent::LaunchRefused { id, diagnostics } => {
                 let status = ContainerExitStatus::LAUNCH_FAILED;
                 self.must_feed(
@@ -103,18 +104,30 @@ impl Core {
                 id,
                 status,
                 diagnostics,
+                is_of_node,
             } => {
                 self.record(Record::LaunchFailed);
+                if is_of_node {
+                    self.launch_outcome(Err(&diagnostics), now);
+                }
                 Event::LaunchFailed {
                     id,
                     status,
                     diagnostics,
                 }
             }
+            LaunchEvent::ProcessesStay(id) => {
+                // Before the container gives its allocation back, so that nobody gets it.
+                if let Some(container) = self.scheduler.container(&id) {
+                    let size = container.spec.resource;
+                    self.scheduler.withhold(id.name(), size);
+                }
+                return;
+            }
             LaunchEvent::ProcessesGone(id) => Event::ProcessesGone(id),
-            LaunchEvent::StrangersGone(id) => {
+            LaunchEvent::StrangersGone(name) => {
                 let mut actions = Vec::new();
-                self.scheduler.give_back(&id, now, &mut actions);
+                self.scheduler.give_back(&name, now, &mut actions);
                 self.perform(actions, now);
                 return;
             }
@@ -213,6 +226,7 @@ impl Core {
         now: Now,
         now_us: u64,
     ) {
+        self.launch_outcome(Ok(()), now);
         if let Some(record) = self.containers.get_mut(&id) {
             record.memory.process = Some(process);
         }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::core::StartOutcome;
-use crate::core::tests::{RM_IDENTIFIER, asker, core_with, request};
+use crate::core::tests::{RM_IDENTIFIER, asker, core_that_uploads, core_with, request};
 use crate::worker_event::{self, EVENTS_MAX, WorkerSenders};
 
 /// Senders of a core whose task has not been started yet.
@@ -101,6 +101,37 @@ async fn a_worker_with_a_full_channel_waits_until_the_core_takes_its_events() {
     assert_eq!(sent.load(Ordering::SeqCst), total);
 }
 
+/// What a worker reports at the end of the agent is often half of a work: the core orders the rest.
+/// Repeated, because a task that leaves something takes one of two ways at random.
+#[tokio::test]
+async fn what_was_reported_before_the_last_handle_went_is_handled() {
+    for _ in 0..32 {
+        let Waiting {
+            handle,
+            senders,
+            inbox,
+            events,
+        } = Waiting::new();
+        let (deleted, deletions) = std::sync::mpsc::channel();
+        let perform: Perform = Box::new(move |effect| {
+            if let Effect::DeleteLogs(id) = effect {
+                deleted.send(id).unwrap();
+            }
+            None
+        });
+        let (core, application) = core_that_uploads();
+        let outcome = log_aggregation::Outcome {
+            application,
+            result: Ok(log_aggregation::upload::Uploaded::default()),
+            is_last: true,
+        };
+        senders.logs.send(outcome).await.unwrap();
+        drop(handle);
+        run(core, perform, inbox, events, Clock::start()).await;
+        assert_eq!(deletions.try_recv(), Ok(application));
+    }
+}
+
 /// Answers each launch with a failure, over the channel that another thread keeps full.
 fn failing_launcher(
     launches: mpsc::Sender<LaunchEvent>,
@@ -112,6 +143,7 @@ fn failing_launcher(
                 id,
                 status: ContainerExitStatus::LAUNCH_FAILED,
                 diagnostics: String::new(),
+                is_of_node: false,
             };
             launches.blocking_send(failed).unwrap();
         }

@@ -156,7 +156,7 @@ impl Providers {
     }
 }
 
-/// What a thread does until it is stopped.
+/// Work of a thread until it is stopped.
 struct Work<T> {
     source: ProviderSource,
     /// Interval between two fetches; `None`: one is enough.

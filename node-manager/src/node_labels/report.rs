@@ -82,7 +82,7 @@ impl<T: Described> Report<T> {
         if !verdict.is_accepted {
             tracing::error!(
                 sent = %sent,
-                diagnostics = verdict.diagnostics,
+                diagnostics = refusals::cut(verdict.diagnostics),
                 "the ResourceManager does not accept the {}", T::WHAT
             );
         } else if self

@@ -54,7 +54,7 @@ pub enum ValueError {
     Twice(String),
 }
 
-/// Something that a node says of itself: its labels or its attributes.
+/// Labels or attributes of a node.
 pub trait Described: Clone + Eq + fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// Word for log lines.
     const WHAT: &'static str;

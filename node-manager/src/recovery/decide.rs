@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use container_runtime::launch::size_in;
 use keeper::{FoundStart, LeftProcess, ProcessIdentity};
 use prost::Message;
-use records::{ContainerExitStatus, ContainerId, EpochMillis, Resource};
+use records::{ContainerExitStatus, ContainerName, EpochMillis, Resource};
 use sched::{ContainerSpec, RecoveredStage};
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdentifierProto};
 
@@ -41,8 +41,8 @@ pub struct Recovered {
 /// Process of a container that does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stranger {
-    /// The container, as texts name it.
-    pub id: ContainerId,
+    /// Name of the container.
+    pub id: ContainerName,
     /// The process, alive or not.
     pub process: ProcessIdentity,
     /// Size of the container; `None`: nobody noted it.
@@ -66,18 +66,18 @@ pub struct Decided {
 /// that were left.
 #[must_use]
 pub fn decide(
-    stored: BTreeMap<ContainerId, StoredContainer>,
+    stored: BTreeMap<ContainerName, StoredContainer>,
     noted: &[FoundStart],
     left: &[LeftProcess],
 ) -> Decided {
     let noted = noted.iter().filter_map(|start| {
-        let id: ContainerId = start.name.parse().ok()?;
+        let id: ContainerName = start.name.parse().ok()?;
         let process = start.process(left)?;
         Some((id, Noted { start, process }))
     });
-    let noted: Vec<(ContainerId, Noted<'_>)> = noted.collect();
-    // Of several starts of a container, the last comes last.
-    let by_container: BTreeMap<ContainerId, Noted<'_>> = noted.iter().copied().collect();
+    let noted: Vec<(ContainerName, Noted<'_>)> = noted.collect();
+    // A container may have several starts; the last one comes last.
+    let by_container: BTreeMap<ContainerName, Noted<'_>> = noted.iter().copied().collect();
     let arrivals = stored.values().map(|stored| stored.start.arrival);
     let arrivals = arrivals.max().unwrap_or(0);
     let mut sorted = BTreeMap::new();
@@ -105,12 +105,12 @@ pub fn decide(
 /// container that goes on has left behind ends with it.
 fn strangers(
     containers: &[Recovered],
-    noted: Vec<(ContainerId, Noted<'_>)>,
+    noted: Vec<(ContainerName, Noted<'_>)>,
     left: &[LeftProcess],
 ) -> Vec<Stranger> {
     let go_on = containers.iter();
     let go_on = go_on.filter(|recovered| recovered.process.is_some());
-    let go_on: BTreeSet<ContainerId> = go_on.map(|goes| goes.spec.id.as_named()).collect();
+    let go_on: BTreeSet<ContainerName> = go_on.map(|goes| goes.spec.id.name()).collect();
     let named = |left: &LeftProcess| {
         let id = left.variable.as_ref()?.parse().ok()?;
         let (process, size) = (left.process, None);
@@ -124,7 +124,7 @@ fn strangers(
     let noted: Vec<Stranger> = noted.collect();
     let known: BTreeSet<ProcessIdentity> = noted.iter().map(|noted| noted.process).collect();
     let named = left.iter().filter_map(named);
-    // What a leader says of itself is no matter.
+    // A leader is known by its note, so what its environment claims does not count.
     let named = named.filter(|named| !known.contains(&named.process));
     let all = noted.into_iter().chain(named);
     all.filter(|stranger| !go_on.contains(&stranger.id))
@@ -178,7 +178,7 @@ fn order_of_start(recovered: &Recovered) -> (Known, u64, i32) {
 }
 
 fn recover(
-    id: ContainerId,
+    id: ContainerName,
     stored: StoredContainer,
     noted: Option<Noted<'_>>,
 ) -> Result<Recovered, String> {
@@ -189,6 +189,7 @@ fn recover(
     } = stored;
     let mut record = state.unwrap_or_else(|| StateRecord {
         since: start.accepted_at,
+        clock: start.clock,
         exit_status: ContainerExitStatus::INVALID.0,
         ..StateRecord::default()
     });
@@ -196,7 +197,7 @@ fn recover(
     let token = ContainerTokenIdentifierProto::decode(token.as_slice())
         .map_err(|error| format!("container token: {error}"))?;
     let spec = read_spec(&token).map_err(|error| error.message)?;
-    if spec.id.as_named() != id {
+    if spec.id.name() != id {
         return Err(format!("the token is of {}", spec.id));
     }
     let later = noted.filter(|noted| is_of_later_launch(&record, noted));

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use prost::Message;
 use thiserror::Error;
 
+use super::record_clock::RecordClock;
+
 /// Version of the records' forms.
 const VERSION: u8 = 1;
 
@@ -56,6 +58,9 @@ pub struct StartRecord {
     /// Time of the acceptance, milliseconds of the wall clock.
     #[prost(int64, tag = "4")]
     pub accepted_at: i64,
+    /// Clock of that time; absent in older records.
+    #[prost(message, optional, tag = "5")]
+    pub clock: Option<RecordClock>,
 }
 
 /// A launch context of a re-initialization. Secret.
@@ -84,6 +89,9 @@ pub struct DrainRecord {
     /// Time of the order, milliseconds of the wall clock.
     #[prost(int64, tag = "5")]
     pub since: i64,
+    /// Clock of that time; absent in older records.
+    #[prost(message, optional, tag = "6")]
+    pub clock: Option<RecordClock>,
 }
 
 /// How far a container has come.
@@ -217,6 +225,9 @@ pub struct StateRecord {
     /// Re-initialization, restart or rollback whose launch is still to come.
     #[prost(message, optional, tag = "20")]
     pub restarting: Option<RestartingRecord>,
+    /// Clock of the times; absent in older records.
+    #[prost(message, optional, tag = "21")]
+    pub clock: Option<RecordClock>,
 }
 
 impl StateRecord {
@@ -346,6 +357,9 @@ pub struct ApplicationRecord {
     /// Data for auxiliary services, the last of each.
     #[prost(message, repeated, tag = "6")]
     pub service_data: Vec<ServiceDataRecord>,
+    /// Clock of the time; absent in older records.
+    #[prost(message, optional, tag = "7")]
+    pub clock: Option<RecordClock>,
 }
 
 /// A key that the ResourceManager shares. Secret.

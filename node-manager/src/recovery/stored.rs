@@ -6,16 +6,17 @@
 //! | | `<container id>/state` | [`StateRecord`] |
 //! | | `<container id>/context/<n>` | [`ContextRecord`] of a re-initialization, numbered from 1 |
 //! | `applications` | `<application id>` | [`ApplicationRecord`] |
+//! | | `logs-settled/<application id>/<container id>` | nothing; no log of it is to be uploaded |
 //! | `tokens` | `keys` | [`KeysRecord`] |
 //! | | `attempt/<attempt id>` | [`KeyRecord`] of its last good NMToken |
 //! | | `used/<container id>` | time until which its token may not be used again |
 //! | `localization` | cache and folder of a resource | a resource in the cache (`kept_files`) |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prost::Message;
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, EpochMillis};
+use records::{ApplicationAttemptId, ApplicationId, ContainerName, EpochMillis};
 use state_store::{Commits, Contents, KeySpace, StateStore};
 
 use super::kept_files::KEPT_FILES;
@@ -37,6 +38,9 @@ const CONTEXT: &str = "context/";
 /// Key of the node's drain, among the applications'. No application has this id.
 const DRAIN: &str = "drain";
 
+/// Keys, among the applications', of containers of which no log is to be uploaded.
+const LOGS_SETTLED: &str = "logs-settled/";
+
 /// Key spaces of the node, in the order of [`FoundState::from_contents`].
 pub const SPACES: [&str; 3] = [CONTAINERS, APPLICATIONS, TOKENS];
 
@@ -55,15 +59,17 @@ pub struct StoredContainer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundState {
     /// Containers that the ResourceManager has not acknowledged.
-    pub containers: BTreeMap<ContainerId, StoredContainer>,
+    pub containers: BTreeMap<ContainerName, StoredContainer>,
     /// Applications, with those of which only logs are left.
     pub applications: BTreeMap<ApplicationId, ApplicationRecord>,
+    /// Containers of which no logs are to be uploaded, by their applications.
+    pub settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     /// Keys; absent before the first registration.
     pub keys: Option<KeysRecord>,
     /// Key of each attempt's last good NMToken.
     pub attempts: BTreeMap<ApplicationAttemptId, KeyRecord>,
     /// Containers whose tokens have been used, and until when they could be used again.
-    pub used: BTreeMap<ContainerId, EpochMillis>,
+    pub used: BTreeMap<ContainerName, EpochMillis>,
     /// Drain of the node; absent: it was in service.
     pub drain: Option<DrainRecord>,
 }
@@ -82,12 +88,12 @@ impl FoundState {
         let mut found = Self::default();
         let mut starts = BTreeMap::new();
         let mut states = BTreeMap::new();
-        let mut contexts: BTreeMap<ContainerId, BTreeMap<u64, ContextRecord>> = BTreeMap::new();
+        let mut contexts: BTreeMap<ContainerName, BTreeMap<u64, ContextRecord>> = BTreeMap::new();
         for (key, value) in containers {
             let Some((id, part)) = key.split_once('/') else {
                 continue;
             };
-            let Ok(id) = id.parse::<ContainerId>() else {
+            let Ok(id) = id.parse::<ContainerName>() else {
                 continue;
             };
             match part {
@@ -112,6 +118,8 @@ impl FoundState {
         for (key, value) in applications {
             if key == DRAIN {
                 read(&key, &value, |record| found.drain.replace(record));
+            } else if let Some((id, name)) = settled_key(&key) {
+                found.settled_logs.entry(id).or_default().insert(name);
             } else if let Ok(id) = key.parse() {
                 read(&key, &value, |record| found.applications.insert(id, record));
             }
@@ -134,6 +142,12 @@ impl FoundState {
             self.used.insert(id, until);
         }
     }
+}
+
+/// Reads a key of [`LOGS_SETTLED`].
+fn settled_key(key: &str) -> Option<(ApplicationId, ContainerName)> {
+    let (application, name) = key.strip_prefix(LOGS_SETTLED)?.split_once('/')?;
+    Some((application.parse().ok()?, name.parse().ok()?))
 }
 
 fn read<M: Message + Default, T>(key: &str, value: &[u8], found: impl FnOnce(M) -> T) {
@@ -226,11 +240,22 @@ pub fn writes_of(order: &StoreOrder) -> Vec<RecordWrite> {
         }
         StoreOrder::Application(id, record) => {
             let (space, key) = (APPLICATIONS, id.to_string());
-            vec![match record {
-                Some(record) => RecordWrite::put(space, key, &**record),
-                None => RecordWrite::Remove { space, key },
-            }]
+            match record {
+                Some(record) => vec![RecordWrite::put(space, key, &**record)],
+                None => vec![
+                    RecordWrite::Clear {
+                        space,
+                        prefix: format!("{LOGS_SETTLED}{key}/"),
+                    },
+                    RecordWrite::Remove { space, key },
+                ],
+            }
         }
+        StoreOrder::LogsSettled(id) => vec![RecordWrite::Put {
+            space: APPLICATIONS,
+            key: format!("{LOGS_SETTLED}{}/{id}", id.application_id()),
+            value: Vec::new(),
+        }],
         StoreOrder::Drain(record) => {
             let (space, key) = (APPLICATIONS, DRAIN.to_owned());
             vec![match record {
@@ -350,145 +375,4 @@ impl KeyWriter {
 }
 
 #[cfg(test)]
-mod tests {
-    use test_support::ids;
-
-    use super::*;
-
-    fn stored(start: &StartRecord, state: Option<StateRecord>) -> StoredContainer {
-        StoredContainer {
-            start: start.clone(),
-            state,
-            contexts: BTreeMap::new(),
-        }
-    }
-
-    #[test]
-    fn what_was_written_is_found_by_the_next_agent() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state.redb");
-        let start = StartRecord {
-            arrival: 3,
-            ..StartRecord::default()
-        };
-        let state = StateRecord {
-            pid: 17,
-            ..StateRecord::default()
-        };
-        let application = ApplicationRecord {
-            user: "alice".to_owned(),
-            ..ApplicationRecord::default()
-        };
-        let key = KeyRecord {
-            id: -4,
-            secret: vec![1],
-        };
-        {
-            let store = StateStore::open(&path).unwrap();
-            let writer = StateWriter::new(&store);
-            let used_until = Some(EpochMillis(9));
-            let boxed = || Box::new(start.clone());
-            for order in [
-                StoreOrder::Start(ids::container(1), boxed()),
-                StoreOrder::State(ids::container(1), Box::new(state.clone())),
-                StoreOrder::Start(ids::container(2), boxed()),
-                StoreOrder::Start(ids::container(3), boxed()),
-                StoreOrder::Forget(ids::container(3), used_until),
-                StoreOrder::Forget(ids::container(4), used_until),
-                StoreOrder::ForgetUses(vec![ids::container(4)]),
-                StoreOrder::Application(ids::application(1), Some(Box::new(application.clone()))),
-                StoreOrder::Application(ids::application(2), Some(Box::new(application.clone()))),
-                StoreOrder::Application(ids::application(2), None),
-            ] {
-                writer.write(&order);
-            }
-            let keys = KeyWriter::new(&store);
-            keys.attempt(ids::attempt(1), Some(&key));
-            keys.attempt(ids::attempt(2), Some(&key));
-            keys.attempt(ids::attempt(2), None);
-            // Of an unknown form, and so left out.
-            writer.sink.write(RecordWrite::Put {
-                space: CONTAINERS,
-                key: format!("{}/start", ids::container(9)),
-                value: vec![99],
-            });
-        }
-        let mut store = StateStore::open(&path).unwrap();
-        let found = FoundState::take_from(&mut store);
-        let expected = FoundState {
-            containers: [
-                (ids::container(1), stored(&start, Some(state))),
-                (ids::container(2), stored(&start, None)),
-            ]
-            .into(),
-            applications: [(ids::application(1), application)].into(),
-            keys: None,
-            attempts: [(ids::attempt(1), key)].into(),
-            used: [(ids::container(3), EpochMillis(9))].into(),
-            drain: None,
-        };
-        assert_eq!(found, expected);
-        store.key_space(KEPT_FILES).put("file", vec![1]);
-        StateWriter::new(&store).clear();
-        drop(store);
-        let mut store = StateStore::open(&path).unwrap();
-        assert!(store.take_found(KEPT_FILES).is_empty());
-        assert_eq!(FoundState::take_from(&mut store), FoundState::default());
-    }
-
-    #[test]
-    fn launch_contexts_of_reinitializations_are_found_until_they_are_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state.redb");
-        let context = ContextRecord {
-            context: vec![5, 6],
-        };
-        {
-            let store = StateStore::open(&path).unwrap();
-            let writer = StateWriter::new(&store);
-            let stored = |container, number| {
-                StoreOrder::Context(container, number, Some(Box::new(context.clone())))
-            };
-            let [one, two] = [1, 2].map(ids::container);
-            for order in [
-                StoreOrder::Start(one, Box::default()),
-                stored(one, 1),
-                stored(one, 10),
-                StoreOrder::Context(one, 1, None),
-                StoreOrder::Start(two, Box::default()),
-                stored(two, 1),
-                StoreOrder::Forget(two, None),
-                StoreOrder::Start(two, Box::default()),
-            ] {
-                writer.write(&order);
-            }
-        }
-        let mut store = StateStore::open(&path).unwrap();
-        let found = FoundState::take_from(&mut store).containers;
-        let contexts: Vec<_> = found.values().map(|stored| &stored.contexts).collect();
-        assert_eq!(contexts, [&[(10, context)].into(), &BTreeMap::new()]);
-    }
-
-    #[test]
-    fn a_drain_is_found_until_it_is_over() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state.redb");
-        let drain = DrainRecord {
-            mode: "quick".to_owned(),
-            ..DrainRecord::default()
-        };
-        for drain in [Some(drain), None] {
-            let store = StateStore::open(&path).unwrap();
-            let order = StoreOrder::Drain(drain.clone().map(Box::new));
-            StateWriter::new(&store).write(&order);
-            drop(store);
-            let mut store = StateStore::open(&path).unwrap();
-            let found = FoundState::take_from(&mut store);
-            let expected = FoundState {
-                drain,
-                ..FoundState::default()
-            };
-            assert_eq!(found, expected);
-        }
-    }
-}
+mod tests;

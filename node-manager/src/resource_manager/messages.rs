@@ -1,12 +1,17 @@
 //! Requests from what the core reports, and orders from what the ResourceManager answers. Pure.
 
+use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use container_runtime::launch::ContainerSignal;
 use container_runtime::monitor::{Sample, Utilization};
 use prost::Message;
 use records::{ApplicationId, ContainerId, NodeId, Resource};
+use refusals::Findings;
 use sched::{ContainerQueuingLimit, OpportunisticContainersStatus};
+use wire::convert::ConvertError;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerQueuingLimitProto, ContainerTokenIdentifierProto, MasterKeyProto,
     NodeHealthStatusProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
@@ -156,8 +161,8 @@ pub(super) fn master_key(key: Option<MasterKeyProto>) -> Option<MasterKey> {
     MasterKey::try_from(key?).ok()
 }
 
-/// Reads the orders in a heartbeat's answer. Invalid entries are left out and logged: the others
-/// still count.
+/// Reads the orders in a heartbeat's answer. Invalid entries are left out, with one log line for
+/// each list: the others still count.
 #[must_use]
 pub(super) fn orders(response: &NodeHeartbeatResponseProto) -> HeartbeatOrders {
     HeartbeatOrders {
@@ -170,19 +175,19 @@ pub(super) fn orders(response: &NodeHeartbeatResponseProto) -> HeartbeatOrders {
             "applications_to_cleanup",
             &response.applications_to_cleanup,
         ),
-        updates: response
-            .containers_to_update
-            .iter()
-            .filter_map(read_update)
-            .collect(),
-        signals: response
-            .containers_to_signal
-            .iter()
-            .filter_map(|order| {
-                let id = ContainerId::try_from(&order.container_id).ok()?;
-                Some((id, read_signal(order.command())))
-            })
-            .collect(),
+        updates: last_of_each(read_each(
+            "containers_to_update",
+            &response.containers_to_update,
+            read_update,
+        )),
+        signals: each_once(read_each(
+            "containers_to_signal",
+            &response.containers_to_signal,
+            |order| {
+                let id = ContainerId::try_from(&order.container_id)?;
+                Ok::<_, ConvertError>((id, read_signal(order.command())))
+            },
+        )),
         queuing_limit: response.container_queuing_limit.as_ref().map(read_limit),
         resource: response
             .resource
@@ -193,29 +198,62 @@ pub(super) fn orders(response: &NodeHeartbeatResponseProto) -> HeartbeatOrders {
 
 fn read_all<'a, P, T>(field: &'static str, entries: &'a [P]) -> Vec<T>
 where
-    T: TryFrom<&'a P, Error: std::fmt::Display>,
+    T: TryFrom<&'a P, Error: Display>,
 {
-    let mut read = Vec::with_capacity(entries.len());
+    read_each(field, entries, T::try_from)
+}
+
+/// Reads the entries of a list. However many make no sense, they have one line.
+fn read_each<'a, P, T, E: Display>(
+    field: &'static str,
+    entries: &'a [P],
+    read: impl Fn(&'a P) -> Result<T, E>,
+) -> Vec<T> {
+    let mut found = Vec::with_capacity(entries.len());
+    let mut wrong = Findings::default();
     for entry in entries {
-        match T::try_from(entry) {
-            Ok(value) => read.push(value),
-            Err(error) => {
-                tracing::warn!(field, %error, "an entry of the heartbeat's answer makes no sense")
-            }
+        match read(entry) {
+            Ok(value) => found.push(value),
+            Err(error) => wrong.add(error),
         }
     }
-    read
+    if !wrong.is_empty() {
+        let count = wrong.count();
+        tracing::warn!(field, count, error = %wrong, "entries of the heartbeat's answer make no sense");
+    }
+    found
+}
+
+type Update = (sched::ContainerSpec, Arc<ContainerTokenIdentifierProto>);
+
+/// Keeps the last update of each container: a Java ResourceManager never sends more than that
+/// (`RMNodeImpl.toBeUpdatedContainers`), and each one that is carried out has its log lines.
+fn last_of_each(updates: Vec<Update>) -> Vec<Update> {
+    let mut seen = HashSet::new();
+    let mut last: Vec<_> = updates
+        .into_iter()
+        .rev()
+        .filter(|(spec, _)| seen.insert(spec.id))
+        .collect();
+    last.reverse();
+    last
+}
+
+/// Keeps each signal to a container once: the same one again, at once, does nothing more.
+fn each_once(signals: Vec<(ContainerId, ContainerSignal)>) -> Vec<(ContainerId, ContainerSignal)> {
+    let mut seen = HashSet::new();
+    let is_new = |(id, signal): &(_, ContainerSignal)| seen.insert((*id, signal.as_str()));
+    signals.into_iter().filter(is_new).collect()
 }
 
 /// The token came over the connection to the RM, which is trusted: it is not verified again (as in
 /// Hadoop).
-fn read_update(
-    container: &ContainerProto,
-) -> Option<(sched::ContainerSpec, Arc<ContainerTokenIdentifierProto>)> {
-    let token = container.container_token.as_ref()?;
-    let token = ContainerTokenIdentifierProto::decode(&*token.identifier).ok()?;
-    let spec = read_spec(&token).ok()?;
-    Some((spec, Arc::new(token)))
+fn read_update(container: &ContainerProto) -> Result<Update, Box<dyn std::error::Error>> {
+    let token = container.container_token.as_ref();
+    let token = token.ok_or("an update without a container token")?;
+    let token = ContainerTokenIdentifierProto::decode(&*token.identifier)?;
+    let spec = read_spec(&token)?;
+    Ok((spec, Arc::new(token)))
 }
 
 /// -1 on the wire, like an absent field, means no limit.

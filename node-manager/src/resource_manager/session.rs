@@ -32,9 +32,11 @@ pub struct Session {
     node: NodeDescription,
     secrets: Arc<NodeSecrets>,
     intervals: Intervals,
-    /// Of the last answered heartbeat; 0 after a registration.
+    /// Response id of the last answered heartbeat; 0 after a registration.
     response_id: i32,
+    /// Number of the newest system credentials that this node has; 0 for none.
     token_sequence_no: i64,
+    has_warned_of_credentials: bool,
     interval: Duration,
     /// Set from a call to its answer.
     is_unanswered: bool,
@@ -45,7 +47,7 @@ pub struct Session {
 pub struct Heartbeat {
     /// The call's request.
     pub request: NodeHeartbeatRequestProto,
-    /// What an answer proves.
+    /// Conclusion from an answer.
     pub delivery: Delivery,
 }
 
@@ -94,6 +96,7 @@ impl Session {
             intervals,
             response_id: 0,
             token_sequence_no: 0,
+            has_warned_of_credentials: false,
             is_unanswered: false,
         }
     }
@@ -138,7 +141,7 @@ impl Session {
     ) -> Result<Registered, RegistrationRefused> {
         use RegistrationRefused::Incomplete;
         if response.node_action() == NodeActionProto::Shutdown {
-            let diagnostics = response.diagnostics_message().to_owned();
+            let diagnostics = refusals::cut(response.diagnostics_message());
             return Err(RegistrationRefused::ByResourceManager(diagnostics));
         }
         let rm_identifier = response.rm_identifier;
@@ -153,6 +156,8 @@ impl Session {
         self.secrets.roll_nm_token_key(nm_token_key);
         self.secrets.set_rm_identifier(rm_identifier);
         self.response_id = 0;
+        // Numbers of another ResourceManager count other credentials.
+        self.token_sequence_no = 0;
         self.is_unanswered = false;
         Ok(Registered {
             rm_identifier,
@@ -192,7 +197,7 @@ impl Session {
             .min(self.intervals.max);
         match response.node_action() {
             NodeActionProto::Shutdown => {
-                let diagnostics = response.diagnostics_message().to_owned();
+                let diagnostics = refusals::cut(response.diagnostics_message());
                 return Answer::Shutdown { diagnostics };
             }
             NodeActionProto::Resync => return Answer::Resync,
@@ -200,7 +205,7 @@ impl Session {
         }
         let orders = messages::orders(&response);
         self.response_id = response.response_id();
-        self.token_sequence_no = response.token_sequence_no.unwrap_or(self.token_sequence_no);
+        self.take_credentials(&response);
         if let Some(key) = messages::master_key(response.container_token_master_key) {
             self.secrets.roll_container_token_key(key);
         }
@@ -209,4 +214,25 @@ impl Session {
         }
         Answer::GoOn(Box::new(orders))
     }
+
+    /// Takes the number of an answer's system credentials, unless it has some: nothing on this node
+    /// uses them, they are dropped, and a ResourceManager sends again what a node has not
+    /// acknowledged. It has them only with Kerberos
+    /// (`yarn.resourcemanager.proxy-user-privileges.enabled`).
+    fn take_credentials(&mut self, response: &NodeHeartbeatResponseProto) {
+        let applications = response.system_credentials_for_apps.len();
+        if applications == 0 {
+            self.token_sequence_no = response.token_sequence_no.unwrap_or(self.token_sequence_no);
+        } else if !self.has_warned_of_credentials {
+            self.has_warned_of_credentials = true;
+            tracing::warn!(
+                applications,
+                "the ResourceManager sends credentials of applications, which this node does not \
+                 use yet"
+            );
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -342,7 +342,7 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         if response.node_action() == NodeActionProto::Normal {
             reports.heartbeat_answered(&response, Instant::now());
         }
-        let why = response.diagnostics_message().to_owned();
+        let why = refusals::cut(response.diagnostics_message());
         match self.session.answered(response) {
             Answer::GoOn(orders) => {
                 let answered = move |core: &mut Core, now| {

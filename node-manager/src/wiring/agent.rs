@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use amrm_proxy::config::FileAccess;
 use amrm_proxy::node_updates::NodeUpdateTask;
-use hadoop_fs::FileSystems;
+use log_aggregation::LogAggregation;
 use node_web::metrics::Metrics;
 use sched::ContainerScheduler;
 use service::{Manager, Message, Vitals};
@@ -40,8 +40,11 @@ use crate::worker_event::{self, WorkerEvent, WorkerEvents};
 /// RPC server's own patience with calls in flight, the longest of them, is half of it.
 const STEP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the clock reads at the start of an agent that may recover containers, in milliseconds: 30
-/// days.
+/// How long the stop waits for logs that are being uploaded.
+const LOGS_PATIENCE: Duration = Duration::from_secs(4);
+
+/// What the clock of an agent that may recover containers read when the machine started, in
+/// milliseconds: 30 days.
 const EARLIEST_MS: u64 = 30 * 24 * 3_600_000;
 
 /// The parts of an agent, started but for the loop toward the ResourceManager.
@@ -60,6 +63,8 @@ pub(super) struct Agent {
     /// Ends the updater's loop.
     updater_stop: CancellationToken,
     threads: Threads,
+    /// Threads that upload logs; `None`: logs are not aggregated.
+    logs: Option<LogAggregation>,
     manager: Manager,
     supervision: Supervision,
     /// How long containers get to end when the agent stops.
@@ -86,10 +91,10 @@ impl Agent {
         let (handle, inbox) = core_task::channel();
         let mut recovery = Recovery::open(&config.recovery)?;
         let (environment, kept) = (&process.environment, recovery.as_mut());
-        let (shared, update_task) = make_shared(&config, environment, handle, kept);
+        let (shared, update_task) = make_shared(&config, environment, handle, kept)?;
         let (reloader, orders) = Reloader::new(&config, &process, &shared);
         let mut ports = Ports::listen(&config, &process, &shared).await?;
-        let mut folders = Folders::start(&config, shared.clock, recovery.as_ref())?;
+        let mut folders = Folders::start(&config, &shared, recovery.as_ref())?;
         let (providers, node_reports) = parts::start_providers(&config, &process)?;
         let services = std::mem::take(&mut ports.services);
         let (services, service_threads) = services.start(&folders.dirs, &shared.metrics)?;
@@ -141,9 +146,9 @@ impl Agent {
                 localizer: localizer_threads,
                 services: service_threads,
                 monitor,
-                logs,
                 providers,
             },
+            logs,
             manager: process.manager,
             supervision,
             stop_patience: slices::stop_patience(&config),
@@ -217,27 +222,27 @@ impl Agent {
                     .map_err(AgentError::from),
             }
         };
-        if let (Ok(Ended::ShutdownOrdered { .. }), Some(records)) = (&ended, &self.records) {
-            // Nobody will ask for what the ResourceManager has given up.
-            records.clear();
-        }
+        let is_given_up = matches!(ended, Ok(Ended::ShutdownOrdered { .. }));
         let unregister = was_registered
             && !(self.leaves_containers && ended.is_ok())
             && matches!(ended, Ok(Ended::Stopping) | Err(AgentError::TaskEnded(_)));
-        self.end(unregister).await;
+        self.end(unregister, is_given_up).await;
         ended.map(|_| ())
     }
 
-    async fn end(mut self, unregister: bool) {
+    /// Ends the parts, those first whose results others wait for: what an upload leaves to be done,
+    /// the core orders, and what the core orders to be deleted, the threads of the deletion do.
+    async fn end(mut self, unregister: bool, is_given_up: bool) {
         if unregister {
             self.updater.unregister().await;
         }
         self.tasks_stop.cancel();
         let mut tasks = self.tasks;
-        within("the servers", async {
+        let servers = within("the servers", async {
             while tasks.join_next().await.is_some() {}
-        })
-        .await;
+        });
+        let uploads = within("the uploads of logs", stop_uploads(self.logs));
+        tokio::join!(servers, uploads);
         // With them the last handles on the core go, and with those the core.
         drop((tasks, self.updater, self.handle));
         within("the core task", async {
@@ -248,6 +253,10 @@ impl Agent {
             }
         })
         .await;
+        if let Some(records) = self.records.filter(|_| is_given_up) {
+            // Nobody will ask for what the ResourceManager has given up.
+            records.clear();
+        }
         let threads = self.threads;
         within("the threads", async {
             if tokio::task::spawn_blocking(move || threads.stop())
@@ -304,9 +313,12 @@ fn make_shared(
     environment: &BTreeMap<String, String>,
     handle: Handle,
     mut recovery: Option<&mut Recovery>,
-) -> (Shared, Option<NodeUpdateTask>) {
+) -> Result<(Shared, Option<NodeUpdateTask>), AgentError> {
     // So that waits and pauses that began before this agent have a time.
-    let clock = Clock::start_at(recovery.as_ref().map_or(0, |_| EARLIEST_MS));
+    let clock = match recovery {
+        Some(_) => Clock::of_machine(EARLIEST_MS),
+        None => Clock::start(),
+    };
     let metrics = Arc::new(Metrics::new());
     let secrets: Arc<NodeSecrets> = Arc::default();
     if let Some(recovery) = recovery.as_deref_mut() {
@@ -318,8 +330,10 @@ fn make_shared(
         .map(|outliving| outliving.writer.commits().clone());
     // Hadoop: `UserGroupInformation` with simple authentication.
     let named = environment.get("HADOOP_USER_NAME").cloned();
+    let users = parts::make_users(config)?;
+    let (systems, archives) = parts::make_file_systems(config, users.clone());
     let files = FileAccess {
-        systems: Arc::new(FileSystems::new(config.file_systems.clone())),
+        systems: Arc::new(systems),
         user: named.unwrap_or_else(node_identity::own_user),
     };
     let kept = (files.clone(), recovery);
@@ -334,8 +348,10 @@ fn make_shared(
         secrets,
         metrics,
         files,
+        archives,
+        users,
     };
-    (shared, update_task)
+    Ok((shared, update_task))
 }
 
 /// Makes the core, which knows what the first check of the directories found.
@@ -362,6 +378,19 @@ fn make_core(
     let found = WorkerEvent::Health(HealthEvent::Disks(performer.dirs.report()));
     core.handle(found, shared.clock.now(), shared.clock.now_us());
     core
+}
+
+/// Waits for the last uploads. Their outcomes are with the core then.
+async fn stop_uploads(logs: Option<LogAggregation>) {
+    let Some(logs) = logs else {
+        return;
+    };
+    if tokio::task::spawn_blocking(move || logs.stop(LOGS_PATIENCE))
+        .await
+        .is_err()
+    {
+        tracing::error!("stopping the uploads of logs failed");
+    }
 }
 
 /// Takes a step of the end, but not for ever: what hangs is left to the end of the process.

@@ -2,14 +2,15 @@
 //! cleaner of the cache.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
+use file_worker::{Pool, PoolConfig, Program};
 use hadoop_conf::Site;
+use hadoop_fs::{Caller, FileSystems};
 use localize::config::LocalizerConfig;
 use localize::{self, DiskChecks, KeptResource, NodeDirs};
 use log_aggregation::LogAggregation;
@@ -18,7 +19,7 @@ use records::ExecutionType;
 use records::PerExecutionType;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use users::Users;
+use users::{Account, GroupError, Users};
 use wire::failover::Link;
 
 use super::health::HealthThreads;
@@ -26,21 +27,18 @@ use super::recovery::Recovery;
 use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices, starting};
 use crate::aux_services::{AuxServices, ServiceThreads};
-use crate::clock::Clock;
 use crate::config::{Config, ContainerExecutor, LogAggregationConfig, keys};
 use crate::node_identity;
 use crate::node_labels::{NodeReports, Providers, Reread};
 use crate::performer::Performer;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
+use crate::runtimes::RuntimeChecks;
 use crate::worker_event::WorkerSenders;
 
 /// How long the stop waits for folders that are due to go: half of what this step of the end may
 /// take. What is left is found by the next start (Hadoop: `DeletionService.serviceStop` waits 10 s
 /// for what is being deleted).
 const DELETION_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long the stop waits for logs that are being uploaded: less than the other half.
-const LOGS_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Running containers that get links to further resources at the same time.
 const LINKING_MAX: usize = 4;
@@ -53,8 +51,6 @@ pub(super) struct Threads {
     pub(super) localizer: localize::LocalizerThreads,
     pub(super) services: ServiceThreads,
     pub(super) monitor: Monitor,
-    /// `None`: logs are not aggregated.
-    pub(super) logs: Option<LogAggregation>,
     pub(super) providers: Providers,
 }
 
@@ -65,9 +61,6 @@ impl Threads {
         self.monitor.stop();
         self.health.stop();
         self.localizer.stop();
-        if let Some(logs) = self.logs {
-            logs.stop(LOGS_PATIENCE);
-        }
         self.deletion.stop(DELETION_PATIENCE);
         // Last, since a script on a disk that hangs cannot be ended.
         self.providers.stop();
@@ -203,18 +196,51 @@ pub(super) async fn clean_cache(
 }
 
 /// Makes the accounts that containers run as; `None`: they run as this process's user.
-fn make_users(config: &Config) -> Result<Option<Arc<Users>>, AgentError> {
+pub(super) fn make_users(config: &Config) -> Result<Option<Arc<Users>>, AgentError> {
     let ContainerExecutor::Users(config) = &config.launch.executor else {
         return Ok(None);
     };
-    let cannot = |why: &dyn Display| AgentError::CannotRunAsUsers(why.to_string());
-    if let Some(obstacle) = users::obstacles().first() {
-        return Err(cannot(obstacle));
-    }
-    let users = Users::new(config.rules.clone(), config.group.as_deref());
-    let users = users.map_err(|unknown| cannot(&unknown))?;
+    let obstacles = users::obstacles();
+    let mut problems: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
+    let users = match Users::new(config.rules.clone(), config.group.as_deref()) {
+        Ok(users) if problems.is_empty() => users,
+        Ok(_) => return Err(AgentError::CannotRunAsUsers(problems)),
+        Err(error @ GroupError::LookUp { .. }) if problems.is_empty() => {
+            return Err(AgentError::Group(error));
+        }
+        Err(error) => {
+            problems.push(error.to_string());
+            return Err(AgentError::CannotRunAsUsers(problems));
+        }
+    };
     users::seal_this_process().map_err(starting("to keep users from tracing the agent"))?;
     Ok(Some(Arc::new(users)))
+}
+
+/// Makes the file systems of the node, and what reads archives. Clients of HDFS and readers of
+/// archives are in processes of their own: as the users for whom they work, where containers run as
+/// users, and otherwise as this process's user. For the node's own work a name suffices, as HDFS
+/// has no other measure of who asks; so where this process may become others, the client has the
+/// rights of nobody rather than the superuser's.
+pub(super) fn make_file_systems(
+    config: &Config,
+    users: Option<Arc<Users>>,
+) -> (FileSystems, Arc<Pool>) {
+    let account_of = move |caller: Caller<'_>| {
+        let users = users.as_ref()?;
+        let account = (!caller.is_own).then(|| users.run_as(caller.user).ok());
+        // Whoever has no account of the system is still a user of HDFS.
+        let nobody = || Arc::new(Account::anybody());
+        Some(account.flatten().unwrap_or_else(nobody))
+    };
+    let pool = Arc::new(Pool::new(PoolConfig {
+        program: Program::own(),
+        file_systems: config.file_systems.clone(),
+        account_of: Box::new(account_of),
+    }));
+    let default_fs = config.file_systems.default_fs.clone();
+    let systems = FileSystems::opened_by(default_fs, Arc::clone(&pool) as _);
+    (systems, pool)
 }
 
 /// The node's folders, checked once, and the threads that delete.
@@ -241,17 +267,17 @@ impl Folders {
 
     pub(super) fn start(
         config: &Config,
-        clock: Clock,
+        shared: &Shared,
         recovery: Option<&Recovery>,
     ) -> Result<Self, AgentError> {
-        let now = clock.now().wall;
+        let now = shared.clock.now().wall;
         let disks = config.health.disks;
         let started = match recovery {
             None => NodeDirs::start(&config.dirs, disks, now),
             Some(recovery) => NodeDirs::start_again(&config.dirs, disks, now, recovery.needed()),
         };
         let started = started.map_err(AgentError::Dirs)?;
-        let dirs = started.dirs.for_users(make_users(config)?);
+        let dirs = started.dirs.for_users(shared.users.clone());
         let deletion = localize::DeletionService::start(&config.deletion)
             .map_err(starting("the deletion threads"))?;
         deletion.delete(started.leftovers);
@@ -296,8 +322,11 @@ pub(super) fn make_performer(
         &config.localizer,
         folders.dirs.clone(),
         folders.deletion.clone(),
-        Arc::clone(&shared.files.systems),
-        shared.files.user.clone(),
+        localize::Sources {
+            file_systems: Arc::clone(&shared.files.systems),
+            archives: Arc::clone(&shared.archives) as _,
+            own_user: shared.files.user.clone(),
+        },
         crate::clock::wall_now,
     )
     .map_err(starting("the localizer threads"))?;
@@ -332,6 +361,7 @@ pub(super) fn make_performer(
         logs: logs
             .transpose()
             .map_err(starting("the threads that upload logs"))?,
+        runtimes: RuntimeChecks::new(config.launch.runtimes),
         limits: Arc::default(),
         services,
         localizations: senders.localizations.clone(),

@@ -98,7 +98,7 @@ impl ProxyPort {
         sockets: &Sockets<'_>,
     ) -> Result<Self, AgentError> {
         let address = config.addresses.proxy_bind(&config.amrm_proxy.address);
-        let server = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
+        let server = RpcServer::builder(ServerAuth::Token(proxy.tokens()))
             .service(AmrmProxyService::new(Arc::clone(proxy)))
             .refusals(metrics.refusals(Port::AmrmProxy))
             .on_unauthorized(audit::refused_connections(

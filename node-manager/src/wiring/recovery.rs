@@ -7,7 +7,7 @@ use std::sync::Arc;
 use container_runtime::launch::{LaunchEvent, Outlives, SharedExits};
 use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
 use localize::{KeptRecords, KeptResource, Needed, NodeDirs, UserName};
-use records::{ApplicationId, ContainerId, Resource};
+use records::{ApplicationId, ContainerId, ContainerName, Resource};
 use sched::RecoveredStage;
 use state_store::{Contents, KeySpace, StateStore};
 use tokio::sync::mpsc;
@@ -44,8 +44,8 @@ pub(super) struct Outliving {
     pub(super) writer: StateWriter,
     /// Records of the launcher.
     pub(super) launches: Outlives,
-    /// Containers of earlier agents that go on, as texts name them.
-    pub(super) kept: BTreeSet<ContainerId>,
+    /// Containers of earlier agents that go on.
+    pub(super) kept: BTreeSet<ContainerName>,
 }
 
 impl Recovery {
@@ -76,7 +76,7 @@ impl Recovery {
         let needed = decided.containers.iter();
         exits.delete_finished(&needed.filter_map(|container| container.process).collect());
         let kept = decided.containers.iter();
-        let kept = kept.map(|recovered| recovered.spec.id.as_named());
+        let kept = kept.map(|recovered| recovered.spec.id.name());
         let kept = kept.collect();
         let kept_files = read_kept_files(&mut store)?;
         Ok(Some(Self {
@@ -124,7 +124,7 @@ impl Recovery {
         Needed {
             applications: is_of(|stage| stage != ApplicationStage::Finished),
             logs: is_of(|stage| stage == ApplicationStage::Finished),
-            containers: unfinished.map(|goes| goes.spec.id.as_named()).collect(),
+            containers: unfinished.map(|goes| goes.spec.id.name()).collect(),
             resources: users.into_iter().flat_map(|(_, paths)| paths).collect(),
             cached: self.kept_files.1.clone(),
             // Its record may not have been written between the launch and the end of the agent.
@@ -215,6 +215,7 @@ impl Recovery {
             used_tokens: found.used.into_iter().collect(),
             arrivals: decided.arrivals,
             strangers,
+            settled_logs: found.settled_logs,
             drain: found.drain,
         }
     }
@@ -258,14 +259,15 @@ fn end_strangers(
     strangers: Vec<Stranger>,
     starts: &Arc<StartSlots>,
     launches: &mpsc::Sender<LaunchEvent>,
-) -> Vec<(ContainerId, Resource)> {
-    let mut by_container: BTreeMap<ContainerId, (Resource, Vec<ProcessIdentity>)> = BTreeMap::new();
+) -> Vec<(ContainerName, Resource)> {
+    let mut by_container: BTreeMap<ContainerName, (Resource, Vec<ProcessIdentity>)> =
+        BTreeMap::new();
     for Stranger { id, process, size } in strangers {
         let (withheld, processes) = by_container.entry(id).or_default();
         *withheld = size.unwrap_or(*withheld);
         processes.push(process);
     }
-    let end = |(id, (size, processes)): (ContainerId, (Resource, Vec<ProcessIdentity>))| {
+    let end = |(id, (size, processes)): (ContainerName, (Resource, Vec<ProcessIdentity>))| {
         let gone = container_runtime::launch::end_strangers(&processes);
         let (starts, launches) = (Arc::clone(starts), launches.clone());
         tokio::spawn(async move {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use amrm_proxy::AmrmProxy;
 use amrm_proxy::config::FileAccess;
+use file_worker::Pool;
 use node_web::metrics::Metrics;
 use records::NodeId;
 use service::Vitals;
 use tokio::sync::Notify;
+use users::Users;
 
 use super::recovery::Outliving;
 use crate::clock::Clock;
@@ -25,6 +27,10 @@ pub(super) struct Shared {
     /// File systems of resources, logs and role histories, and the user in whose name they are
     /// used.
     pub(super) files: FileAccess,
+    /// Workers that read archives.
+    pub(super) archives: Arc<Pool>,
+    /// Accounts that containers run as; `None`: they run as this process's user.
+    pub(super) users: Option<Arc<Users>>,
     /// Record of the parts that make progress.
     pub(super) vitals: Vitals,
     /// `None`: containers end with the agent.

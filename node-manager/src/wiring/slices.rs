@@ -30,6 +30,7 @@ use crate::config::{Capacity, Config, ContainerExecutor, Hardware, LogAggregatio
 use crate::core::{CoreConfig, LogAggregation};
 use crate::descriptors::Descriptors;
 use crate::node_identity::{self, Machine};
+use crate::recovery::boot_number;
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
 use crate::uploaded_logs::UploadedLogs;
 
@@ -229,7 +230,8 @@ pub(super) fn launch(
 
 pub(super) fn monitor(config: &Config) -> MonitorOptions {
     MonitorOptions {
-        interval: Duration::from_millis(config.monitor.interval_ms.max(1)),
+        interval: config.monitor.interval_ms.map(Duration::from_millis),
+        node: config.monitor.node,
         containers: config.monitor.enabled,
         memory: MemoryPolicy {
             pmem: config.monitor.pmem_check_enabled && config.monitor.polled,
@@ -290,6 +292,7 @@ pub(super) fn core(
         contexts: config.contexts,
         service_metadata,
         remembers: config.recovery.enabled,
+        boot: keeper::boot_id().map_or(0, |id| boot_number(&id)),
     }
 }
 
@@ -322,14 +325,16 @@ fn about(config: &Config, address: &NodeAddress, clock: Clock) -> Arc<About> {
         built_on: HADOOP_BUILT_ON,
     };
     // The first check of the directories fills in what is known of them.
+    let started = clock.now();
     let at_start = About::at_start(
         address.node_id.clone(),
         address.http_port,
-        clock.now().wall,
+        started.wall,
         memory_checks,
     );
     Arc::new(About {
         versions,
+        started_mono: started.mono,
         ..at_start
     })
 }

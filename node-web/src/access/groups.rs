@@ -21,7 +21,7 @@ const LOOK_UP_WAIT: Duration = Duration::from_secs(5);
 /// Threads that may wait for the system. Further callers have no groups until one is free.
 const LOOK_UPS_MAX: usize = 4;
 
-/// What a look-up asks: the system, or a test's own users. Blocks.
+/// Source that a look-up asks: the system, or a test's own users. Blocks.
 type LookUp = fn(&str) -> Vec<String>;
 
 /// Groups of users, remembered for some minutes.

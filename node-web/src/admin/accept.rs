@@ -28,7 +28,7 @@ pub(super) fn wants_xml(headers: &HeaderMap) -> bool {
     }
 }
 
-/// One of the header's media ranges.
+/// Media range of the header.
 struct Range<'a> {
     media: &'a str,
     /// In thousandths.

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use records::{ApplicationId, ContainerId, EpochMillis};
+use records::{ApplicationId, ContainerName, EpochMillis};
 use time::UtcOffset;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -43,7 +43,7 @@ pub struct RemoteLog {
     /// Name of the remote file.
     pub remote: String,
     /// Container that wrote the log file.
-    pub container: ContainerId,
+    pub container: ContainerName,
     /// Name of the log file. Chosen by the container.
     pub name: String,
 }
@@ -272,7 +272,7 @@ impl OpenPart {
 
 /// Lines around a log file as the `yarn logs` command prints them (Hadoop: `LogToolUtils`).
 pub(super) struct Frame<'a> {
-    pub(super) container: &'a ContainerId,
+    pub(super) container: &'a ContainerName,
     /// Id of the node, or name of the remote file.
     pub(super) node: &'a str,
     pub(super) kind: &'static str,

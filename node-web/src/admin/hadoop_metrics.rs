@@ -16,10 +16,10 @@ use super::answer::{Answer, METRICS, answer};
 use super::beans::Bean;
 use super::body::Body;
 use crate::metrics::{Localizations, Look, Metrics};
-use crate::snapshot::{ApplicationState, ContainerSnapshot, NodeSnapshot};
+use crate::snapshot::{ApplicationState, ContainerSnapshot, NodeNumbers, NodeSnapshot};
 
 /// The bean's name.
-const BEAN: &str = "Hadoop:service=NodeManager,name=NodeManagerMetrics";
+pub(super) const BEAN: &str = "Hadoop:service=NodeManager,name=NodeManagerMetrics";
 const MIB_PER_GIB: u64 = 1024;
 
 /// A number under Hadoop's name.
@@ -43,10 +43,12 @@ pub(super) struct HadoopMetrics {
 }
 
 impl HadoopMetrics {
-    pub(super) fn of(node: &NodeSnapshot, metrics: &Metrics) -> Self {
+    /// Collects the numbers. What the scheduler counts is from `now`, the rest from the containers
+    /// of a snapshot that may be older.
+    pub(super) fn of(node: &NodeSnapshot, now: &NodeNumbers, metrics: &Metrics) -> Self {
         let mut all = counters(node, metrics);
-        all.extend(containers(node));
-        all.extend(resources(node));
+        all.extend(containers(node, now));
+        all.extend(resources(node, now));
         all.extend(directories(node));
         all.extend(localizations(metrics));
         all.extend(look(&metrics.last_look().unwrap_or_default()));
@@ -155,8 +157,8 @@ fn counters(node: &NodeSnapshot, metrics: &Metrics) -> Vec<Metric> {
 }
 
 #[rustfmt::skip] // One number a line, however long.
-fn containers(node: &NodeSnapshot) -> Vec<Metric> {
-    let (counts, opportunistic) = (node.counts(), &node.numbers.opportunistic);
+fn containers(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
+    let (counts, opportunistic) = (node.counts(), &now.opportunistic);
     let initing = node
         .containers
         .iter()
@@ -185,17 +187,17 @@ fn containers(node: &NodeSnapshot) -> Vec<Metric> {
 }
 
 #[rustfmt::skip] // One number a line, however long.
-fn resources(node: &NodeSnapshot) -> Vec<Metric> {
-    let opportunistic = &node.numbers.opportunistic;
+fn resources(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
+    let opportunistic = &now.opportunistic;
     let (mut count, mut memory_mb, mut vcores) = (0_u64, 0_u64, 0_u64);
     for container in unfinished(node) {
         count += 1;
         memory_mb = memory_mb.saturating_add(container.resource.memory_mb);
         vcores += u64::from(container.resource.vcores);
     }
-    let available_mb = i128::from(node.numbers.total.memory_mb) - i128::from(memory_mb);
+    let available_mb = i128::from(now.total.memory_mb) - i128::from(memory_mb);
     let available_gb = available_mb.div_euclid(i128::from(MIB_PER_GIB));
-    let available_vcores = i128::from(node.numbers.total.vcores) - i128::from(vcores);
+    let available_vcores = i128::from(now.total.vcores) - i128::from(vcores);
     vec![
         metric(GAUGE, "AllocatedContainers", "Containers that were accepted and are not finished", count),
         metric(GAUGE, "AllocatedGB", "Memory of the allocated containers in GB, rounded up", memory_mb.div_ceil(MIB_PER_GIB)),
@@ -276,7 +278,9 @@ mod tests {
     use crate::snapshot::fixture::{container, container_id, node};
 
     fn values(node: &NodeSnapshot, metrics: &Metrics) -> Map<String, Value> {
-        HadoopMetrics::of(node, metrics).attributes().collect()
+        HadoopMetrics::of(node, &node.numbers, metrics)
+            .attributes()
+            .collect()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use dir_handle::{DirHandle, FileKind};
 use nix::errno::Errno;
-use records::ContainerId;
+use records::ContainerName;
 use thiserror::Error;
 
 /// Directory entries looked at in one log directory. A container chooses how many it makes.
@@ -98,7 +98,7 @@ pub(super) enum LogError {
 /// `limit`. A name found below several roots is listed once, as the first of them has it, which is
 /// the one that [`open_log`] opens. Names that are not UTF-8 cannot stand in a link and are left
 /// out. What cannot be read is as good as empty.
-pub(super) fn list_logs(roots: &[PathBuf], id: &ContainerId, limit: usize) -> Vec<LogFile> {
+pub(super) fn list_logs(roots: &[PathBuf], id: &ContainerName, limit: usize) -> Vec<LogFile> {
     let mut found = BTreeMap::new();
     for root in roots {
         let Ok(directory) = container_directory(root, id) else {
@@ -140,7 +140,7 @@ fn list_directory(directory: &DirHandle, found: &mut BTreeMap<String, LogFile>) 
 /// system refused to open one and no further root has it.
 pub(super) fn open_log(
     roots: &[PathBuf],
-    id: &ContainerId,
+    id: &ContainerName,
     name: &LogName,
 ) -> Result<OpenLog, LogError> {
     if may_hold_secrets(name.as_str()) {
@@ -172,7 +172,7 @@ fn is_absent(error: &io::Error) -> bool {
     }
 }
 
-fn open_below(root: &Path, id: &ContainerId, name: &LogName) -> io::Result<OpenLog> {
+fn open_below(root: &Path, id: &ContainerName, name: &LogName) -> io::Result<OpenLog> {
     let file = container_directory(root, id)?.open_regular(name.as_str())?;
     let metadata = file.metadata()?;
     Ok(OpenLog {
@@ -184,7 +184,7 @@ fn open_below(root: &Path, id: &ContainerId, name: &LogName) -> io::Result<OpenL
 
 /// Opens the directory of a container's logs. The root may be a link, as it is the operator's; no
 /// name below it may.
-fn container_directory(root: &Path, id: &ContainerId) -> io::Result<DirHandle> {
+fn container_directory(root: &Path, id: &ContainerName) -> io::Result<DirHandle> {
     let names = [id.application_id().to_string(), id.to_string()];
     DirHandle::open_ambient(root)?.open_all(names)
 }
@@ -214,7 +214,7 @@ mod tests {
 
     fn open_in(root: &TempDir, name: &str) -> Result<OpenLog, LogError> {
         let name = LogName::new(name).unwrap();
-        open_log(&[root.path().to_owned()], &container_id(1), &name)
+        open_log(&[root.path().to_owned()], &container_id(1).name(), &name)
     }
 
     fn assert_not_found(result: Result<OpenLog, LogError>) {
@@ -248,7 +248,7 @@ mod tests {
             assert_not_found(open_in(&root, name));
         }
         fs::write(directory.join("directory.info"), "").unwrap();
-        let listed = list_logs(&[root.path().to_owned()], &container_id(1), 10);
+        let listed = list_logs(&[root.path().to_owned()], &container_id(1).name(), 10);
         let names: Vec<_> = listed.into_iter().map(|file| file.name).collect();
         assert_eq!(names, ["directory.info"]);
     }
@@ -260,7 +260,7 @@ mod tests {
         symlink(root.path().join("secret"), directory.join("stdout")).unwrap();
         assert_not_found(open_in(&root, "stdout"));
         let roots = [root.path().to_owned()];
-        assert_eq!(list_logs(&roots, &container_id(1), 10), []);
+        assert_eq!(list_logs(&roots, &container_id(1).name(), 10), []);
     }
 
     #[test]
@@ -274,8 +274,8 @@ mod tests {
         symlink(&directory, other).unwrap();
         let name = LogName::new("stdout").unwrap();
         let roots = [root.path().to_owned()];
-        assert_not_found(open_log(&roots, &container_id(2), &name));
-        assert_eq!(list_logs(&roots, &container_id(2), 10), []);
+        assert_not_found(open_log(&roots, &container_id(2).name(), &name));
+        assert_eq!(list_logs(&roots, &container_id(2).name(), 10), []);
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         assert_not_found(open_in(&root, "pipe"));
         assert_not_found(open_in(&root, "folder"));
         let roots = [root.path().to_owned()];
-        assert_eq!(list_logs(&roots, &container_id(1), 10), []);
+        assert_eq!(list_logs(&roots, &container_id(1).name(), 10), []);
     }
 
     #[test]
@@ -298,13 +298,13 @@ mod tests {
         fs::write(directory.join("stderr"), "").unwrap();
         let missing = first.path().join("missing");
         let roots = [missing, first.path().to_owned(), second.path().to_owned()];
-        let listed: Vec<_> = list_logs(&roots, &container_id(1), 10)
+        let listed: Vec<_> = list_logs(&roots, &container_id(1).name(), 10)
             .into_iter()
             .map(|file| (file.name, file.length))
             .collect();
         assert_eq!(listed, [("stderr".to_owned(), 0), ("stdout".to_owned(), 5)]);
         let name = LogName::new("stdout").unwrap();
-        let log = open_log(&roots, &container_id(1), &name).unwrap();
+        let log = open_log(&roots, &container_id(1).name(), &name).unwrap();
         assert_eq!(log.length, 5);
     }
 
@@ -315,7 +315,7 @@ mod tests {
             fs::write(directory.join(format!("log{number}")), "").unwrap();
         }
         let roots = [root.path().to_owned()];
-        let names: Vec<_> = list_logs(&roots, &container_id(1), 2)
+        let names: Vec<_> = list_logs(&roots, &container_id(1).name(), 2)
             .into_iter()
             .map(|file| file.name)
             .collect();

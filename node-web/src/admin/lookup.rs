@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use records::{ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerName};
 use thiserror::Error;
 
 use super::aggregated::{RemoteLog, Wanted};
@@ -49,7 +49,7 @@ pub(super) enum NoLogs {
 /// A container whose log directories may be looked into.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Logs<'a> {
-    pub(super) id: ContainerId,
+    pub(super) id: ContainerName,
     /// `None` once the container is forgotten: its logs outlive it.
     pub(super) container: Option<&'a ContainerSnapshot>,
     node: &'a NodeSnapshot,
@@ -62,7 +62,7 @@ impl<'a> Logs<'a> {
     pub(super) fn of(
         node: &'a NodeSnapshot,
         viewer: &Viewer,
-        id: ContainerId,
+        id: ContainerName,
     ) -> Result<Self, NoLogs> {
         let Some(application) = node.application(&id.application_id()) else {
             return Err(NoLogs::UnknownApplication);
@@ -73,7 +73,7 @@ impl<'a> Logs<'a> {
                 application: application.id,
             });
         }
-        let container = node.container(&id);
+        let container = node.container_named(id);
         if let Some(container) = container {
             state_with_logs(container.rest_state())?;
         }
@@ -145,7 +145,7 @@ impl<'a> Logs<'a> {
 pub(super) fn list_all(node: &NodeSnapshot, viewer: &Viewer) -> impl Iterator<Item = Vec<LogFile>> {
     let mut left = LOG_FILES_MAX;
     node.containers.iter().map(move |container| {
-        let files = match Logs::of(node, viewer, container.id) {
+        let files = match Logs::of(node, viewer, container.id.name()) {
             Ok(logs) => list_logs(&node.about.log_roots, &logs.id, left),
             Err(_) => Vec::new(),
         };

@@ -1,7 +1,7 @@
 //! The REST answers as values: field names, order and types are Hadoop's (`webapp.dao` of the
 //! NodeManager). Pure.
 
-use records::{ContainerId, EpochMillis};
+use records::{ContainerName, EpochMillis};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use time::format_description::BorrowedFormatItem;
@@ -233,7 +233,7 @@ impl<T> Elements<T> {
 /// Documents of one container's logs: on the node, and in each remote file.
 pub(super) fn all_logs(
     node: &NodeSnapshot,
-    id: &ContainerId,
+    id: &ContainerName,
     files: Vec<LogFile>,
     offset: UtcOffset,
 ) -> Elements<ContainerLogsInfo> {
@@ -251,7 +251,7 @@ pub(super) fn all_logs(
 impl ContainerLogsInfo {
     /// The container's files in one remote file (Hadoop: `ContainerLogMeta`, whose node is the name
     /// of the remote file, and whose times are that file's).
-    fn aggregated(uploaded: &AggregatedLogs, id: &ContainerId, offset: UtcOffset) -> Self {
+    fn aggregated(uploaded: &AggregatedLogs, id: &ContainerName, offset: UtcOffset) -> Self {
         let files = uploaded.files.iter().filter(|file| file.container == *id);
         let info = |file: &AggregatedFile| ContainerLogInfo {
             file_name: file.name.clone(),

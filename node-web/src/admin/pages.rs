@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use hyper::StatusCode;
 use maud::{Markup, display, html};
-use records::{ApplicationId, ContainerExitStatus, ContainerId};
+use records::{ApplicationId, ContainerExitStatus, ContainerName};
 
 use super::Visit;
 use super::answer::{Answer, HTML, answer, redirect};
@@ -136,14 +136,14 @@ fn containers<'a>(containers: impl IntoIterator<Item = &'a ContainerSnapshot>) -
                     td { (container.rest_state().as_str()) }
                     td { (container.execution_type.as_str()) }
                     td { (container.resource) }
-                    td { (logs_link(&container.id, &container.user, "logs")) }
+                    td { (logs_link(&container.id.name(), &container.user, "logs")) }
                 }
             }
         }
     }
 }
 
-fn logs_link(id: &ContainerId, user: &str, text: &str) -> Markup {
+fn logs_link(id: &ContainerName, user: &str, text: &str) -> Markup {
     html! { a href={ "/node/containerlogs/" (id) "/" (path_segment(user)) } { (text) } }
 }
 
@@ -169,10 +169,10 @@ fn application(visit: &Visit, text: &str) -> Answer {
 }
 
 fn container(visit: &Visit, text: &str) -> Answer {
-    let Ok(id) = text.parse::<ContainerId>() else {
+    let Ok(id) = text.parse::<ContainerName>() else {
         return refusal(StatusCode::BAD_REQUEST, "Invalid container ID");
     };
-    let Some(container) = visit.node.container(&id) else {
+    let Some(container) = visit.node.container_named(id) else {
         return refusal(
             StatusCode::NOT_FOUND,
             "Unknown Container. Container might have completed, please go back to the previous page and retry.",
@@ -198,7 +198,7 @@ fn container(visit: &Visit, text: &str) -> Answer {
 
 /// Answers with the list of a container's log files, each with a link to its end.
 async fn logs(visit: &Visit, text: &str, user: &str) -> Answer {
-    let Ok(id) = text.parse::<ContainerId>() else {
+    let Ok(id) = text.parse::<ContainerName>() else {
         return refusal(
             StatusCode::BAD_REQUEST,
             &format!("Invalid container ID: {text}"),
@@ -231,14 +231,14 @@ async fn logs(visit: &Visit, text: &str, user: &str) -> Answer {
     page(StatusCode::OK, &format!("Logs for {id}"), main)
 }
 
-fn file_link(id: &ContainerId, user: &str, name: &str, start: &str) -> String {
+fn file_link(id: &ContainerName, user: &str, name: &str, start: &str) -> String {
     let (user, name) = (path_segment(user), path_segment(name));
     format!("/node/containerlogs/{id}/{user}/{name}/?start={start}")
 }
 
 /// Answers with a part of a log file: from `start` to `end`, by default the last 4 KiB.
 async fn log(visit: &Visit, text: &str, user: &str, file: &str) -> Answer {
-    let Ok(id) = text.parse::<ContainerId>() else {
+    let Ok(id) = text.parse::<ContainerName>() else {
         return refusal(
             StatusCode::BAD_REQUEST,
             &format!("Invalid container ID: {text}"),
@@ -266,12 +266,13 @@ async fn log(visit: &Visit, text: &str, user: &str, file: &str) -> Answer {
     };
     match range::page(log.length, start, end) {
         Ok(range) => log_page(&id, user, &name, log, range),
-        Err(bad) => refusal(StatusCode::BAD_REQUEST, &bad.to_string()),
+        // A page that says so, as in Hadoop.
+        Err(bad) => refusal(StatusCode::OK, &bad.to_string()),
     }
 }
 
 fn log_page(
-    id: &ContainerId,
+    id: &ContainerName,
     user: &str,
     name: &LogName,
     log: OpenLog,
@@ -308,7 +309,7 @@ fn offset(visit: &Visit, name: &str) -> Result<Option<i64>, std::num::ParseIntEr
 /// aggregated ones.
 fn log_server(
     visit: &Visit,
-    id: &ContainerId,
+    id: &ContainerName,
     user: &str,
     file: Option<&LogName>,
 ) -> Option<Answer> {

@@ -13,13 +13,13 @@ const TAIL_BYTES: i64 = 4096;
 pub(super) struct BadRange {
     /// After counting from the end where it was negative.
     pub(super) start: u64,
-    /// Likewise, and not beyond the file's end.
+    /// Likewise.
     pub(super) end: u64,
 }
 
 /// The bytes between `start` and `end` of a file of `length` bytes (Hadoop: `ContainerLogsPage`).
 /// Negative numbers count from the file's end. Without `start`, the last 4 KiB; without `end`, or
-/// with one before the file's begin, up to its end.
+/// with one before the file's begin, up to its end. What lies behind the file's end is empty.
 pub(super) fn page(
     length: u64,
     start: Option<i64>,
@@ -28,11 +28,11 @@ pub(super) fn page(
     let start = from_either_end(length, start.unwrap_or(-TAIL_BYTES)).unwrap_or(0);
     let end = end
         .and_then(|end| from_either_end(length, end))
-        .map_or(length, |end| end.min(length));
+        .unwrap_or(length);
     if start > end {
         return Err(BadRange { start, end });
     }
-    Ok(start..end)
+    Ok(start.min(length)..end.min(length))
 }
 
 /// The first `size` bytes, or the last `-size` if it is negative, of a file of `length` bytes
@@ -76,6 +76,14 @@ mod tests {
     #[test]
     fn an_end_beyond_the_file_means_its_end() {
         assert_eq!(page(100, Some(0), Some(i64::MAX)), Ok(0..100));
+    }
+
+    #[test]
+    fn a_range_behind_the_end_of_the_file_is_empty() {
+        assert_eq!(page(0, Some(0), Some(4096)), Ok(0..0));
+        assert_eq!(page(0, Some(10), Some(20)), Ok(0..0));
+        assert_eq!(page(0, Some(-4096), Some(-1)), Ok(0..0));
+        assert_eq!(page(100, Some(101), Some(200)), Ok(100..100));
     }
 
     #[test]

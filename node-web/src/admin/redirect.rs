@@ -3,7 +3,7 @@
 //! Whatever a client sent is parsed or encoded before it stands in a link, so that a link always
 //! leads to the configured server.
 
-use records::{ContainerId, NodeId};
+use records::{ContainerName, NodeId};
 
 use super::html::path_segment;
 use super::logs::LogName;
@@ -14,7 +14,7 @@ use super::target::Target;
 pub(super) fn log_page(
     server: &str,
     node: &NodeId,
-    container: &ContainerId,
+    container: &ContainerName,
     user: &str,
     file: Option<&LogName>,
     target: &Target,
@@ -40,7 +40,7 @@ pub(super) fn log_page(
 /// it need not send the client back here.
 pub(super) fn log_service(
     server: &str,
-    container: &ContainerId,
+    container: &ContainerName,
     file: Option<&LogName>,
     target: &Target,
 ) -> String {
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_page_link_names_node_container_and_user_and_keeps_the_query() {
         let node = fixture::node();
-        let id = fixture::container_id(1);
+        let id = fixture::container_id(1).name();
         let target = target("/x?start=-4096&end=0");
         let file = LogName::new("std out").unwrap();
         let url = log_page(
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_service_link_drops_the_node_and_says_where_it_comes_from() {
-        let id = fixture::container_id(1);
+        let id = fixture::container_id(1).name();
         let asked = target("/x?size=5&nm.id=other:1&format=text");
         assert_eq!(
             log_service("http://logs", &id, None, &asked),

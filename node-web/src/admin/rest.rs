@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use records::{ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerName};
 use serde::Serialize;
 use serde_json::json;
 
@@ -199,7 +199,7 @@ async fn container(visit: &Visit, text: &str) -> Result<Answer, RestError> {
     let id = container_id(text)?;
     let container = visit
         .node
-        .container(&id)
+        .container_named(id)
         .ok_or_else(|| RestError::not_found(format!("container with id, {text}, not found")))?;
     let files = match visit.logs_of(id) {
         Ok(logs) => logs.list().await?,
@@ -240,7 +240,7 @@ async fn logs_info(visit: &Visit, text: &str) -> Result<Answer, RestError> {
 
 /// `/containers/{id}/logs/{file}?size=&format=`: text, errors too, as Hadoop has it.
 async fn log_file(visit: &Visit, text_id: &str, file: &str) -> Result<Answer, RestError> {
-    let Ok(id) = text_id.parse::<ContainerId>() else {
+    let Ok(id) = text_id.parse::<ContainerName>() else {
         let message = format!("invalid container id, {text_id}");
         return Ok(text(StatusCode::BAD_REQUEST, message));
     };
@@ -271,7 +271,7 @@ async fn log_file(visit: &Visit, text_id: &str, file: &str) -> Result<Answer, Re
     }
 }
 
-fn no_log_file(visit: &Visit, id: &ContainerId, name: &LogName, no_logs: &NoLogs) -> Answer {
+fn no_log_file(visit: &Visit, id: &ContainerName, name: &LogName, no_logs: &NoLogs) -> Answer {
     let status = match no_logs {
         // Without the class of an exception, as in Hadoop.
         NoLogs::NotAllowed { .. } => return text(StatusCode::FORBIDDEN, no_logs.to_string()),
@@ -294,7 +294,7 @@ fn no_log_file(visit: &Visit, id: &ContainerId, name: &LogName, no_logs: &NoLogs
 /// `NMWebServices.getContainerLogFile`).
 async fn framed_log(
     visit: &Visit,
-    id: ContainerId,
+    id: ContainerName,
     name: &LogName,
     size: i64,
 ) -> Result<Body, NoLogs> {
@@ -326,7 +326,7 @@ async fn framed_log(
     })
 }
 
-fn container_id(text: &str) -> Result<ContainerId, RestError> {
+fn container_id(text: &str) -> Result<ContainerName, RestError> {
     text.parse()
         .map_err(|_| RestError::bad_request(format!("invalid container id, {text}")))
 }

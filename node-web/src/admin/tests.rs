@@ -26,7 +26,7 @@ use super::*;
 use crate::access::AccessList;
 use crate::overview::fixture::overview;
 use crate::snapshot::fixture::{APP, container, container_id, node};
-use crate::snapshot::{ApplicationSnapshot, ApplicationState, RmContact};
+use crate::snapshot::{ApplicationSnapshot, ApplicationState, NodeNumbers, RmContact};
 use crate::source::Changes;
 
 const ID: &str = "container_1700000000000_0007_01_000001";
@@ -38,6 +38,10 @@ struct Fixed(Option<Arc<NodeSnapshot>>);
 impl NodeSource for Fixed {
     async fn snapshot(&self) -> Option<Arc<NodeSnapshot>> {
         self.0.clone()
+    }
+
+    async fn numbers(&self) -> Option<NodeNumbers> {
+        self.0.as_ref().map(|node| node.numbers.clone())
     }
 
     async fn overview(&self) -> Option<Overview> {
@@ -110,10 +114,18 @@ impl Lab {
         let logs = root.path().join(APP.to_string()).join(ID);
         fs::create_dir_all(&logs).unwrap();
         Arc::make_mut(&mut node.about).log_roots = vec![root.path().to_owned()];
-        let source = Arc::new(Fixed(Some(Arc::new(node))));
+        Self::serve(Fixed(Some(Arc::new(node))), options, logs, root).await
+    }
+
+    async fn serve(
+        source: impl NodeSource,
+        options: AdminOptions,
+        logs: PathBuf,
+        root: TempDir,
+    ) -> Self {
         let server = AdminServer::bind(
             SocketAddr::from(([127, 0, 0, 1], 0)),
-            source,
+            Arc::new(source),
             Arc::new(Metrics::new()),
             options,
         )

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use amrm_proxy::interceptor::AmMethod;
+use amrm_proxy::call::AmMethod;
 use amrm_proxy::observe::{CallResult, Observation, ThrottleReason};
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 

@@ -15,7 +15,7 @@ const MEBIBYTE: u64 = 1024 * 1024;
 /// Seconds. A look at some containers takes a millisecond, at a thousand some tens.
 const LOOK_BUCKETS: [f64; 9] = [0.000_1, 0.001, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0];
 
-/// What one look at the machine and the containers found.
+/// Findings of one look at the machine and the containers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Look {
     /// Use of the whole machine.

@@ -117,7 +117,7 @@ impl Decision {
         }
     }
 
-    /// Of what kind it is.
+    /// Returns the kind of the decision.
     #[must_use]
     pub fn kind(&self) -> DecisionKind {
         match self {

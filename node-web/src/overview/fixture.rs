@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers, GivenContainers};
-use amrm_proxy::interceptor::{Gauges, Timing};
+use amrm_proxy::call::Timing;
+use amrm_proxy::distributed_scheduler::Gauges;
 use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{
     ContainerQueuingLimit, ContainerSpec, ContainerState, ContainerSummary, Note,
@@ -109,7 +110,9 @@ pub(crate) fn waiting(id: i64, since_ms: u64) -> ListedContainer {
         user: "bob".to_owned(),
         summary: ContainerSummary {
             spec: spec(id, ExecutionType::Opportunistic, Resource::new(512, 1)),
-            state: ContainerState::Queued { place: 1 },
+            state: ContainerState::Queued {
+                place: sched::QueuePlace::fifo(1),
+            },
             since: MonoMillis(since_ms),
         },
     }

@@ -29,6 +29,12 @@ pub struct Overview {
 }
 
 impl Overview {
+    /// Returns the milliseconds from the start of the agent until the overview was made.
+    #[must_use]
+    pub fn uptime_ms(&self) -> u64 {
+        self.ms_since(self.node.about.started_mono)
+    }
+
     /// Returns the milliseconds from `at` until the overview was made.
     #[must_use]
     pub fn ms_since(&self, at: MonoMillis) -> u64 {

@@ -5,10 +5,17 @@
 use records::{ContainerId, Now};
 
 use super::{OperationError, RoleHistory};
-use crate::action::{Action, CompletedContainer, LiveContainer};
+use crate::action::{Action, CompletedContainer, LiveContainer, Ran};
 use crate::container_outcome::ContainerOutcome;
 use crate::containers::Tracked;
 use crate::node_entry::{NodeEntry, Phase};
+
+/// End of a container.
+struct End<'a> {
+    outcome: ContainerOutcome,
+    diagnostics: &'a str,
+    ran: Ran,
+}
 
 impl RoleHistory {
     /// Adds the containers that run when an ApplicationMaster registers again (Slider:
@@ -103,13 +110,12 @@ impl RoleHistory {
         actions: &mut Vec<Action>,
     ) -> Result<(), OperationError> {
         let tracked = self.tracked(container)?;
-        self.end(
-            container,
-            tracked,
-            ContainerOutcome::Failed,
+        let end = End {
+            outcome: ContainerOutcome::Failed,
             diagnostics,
-            now,
-        );
+            ran: Ran::SinceStart,
+        };
+        self.end(container, tracked, &end, now);
         self.containers.ignore(container);
         self.review(now, actions);
         Ok(())
@@ -126,6 +132,7 @@ impl RoleHistory {
             container,
             exit_status,
             diagnostics,
+            ran,
         } in completed
         {
             if self.containers.take_ignored(container) {
@@ -136,7 +143,12 @@ impl RoleHistory {
                 continue;
             };
             let outcome = ContainerOutcome::of(exit_status);
-            self.end(container, tracked, outcome, &diagnostics, now);
+            let end = End {
+                outcome,
+                diagnostics: &diagnostics,
+                ran,
+            };
+            self.end(container, tracked, &end, now);
         }
         self.review(now, actions);
     }
@@ -147,19 +159,20 @@ impl RoleHistory {
     }
 
     /// Counts the end of a container. After a release any exit status is a success.
-    fn end(
-        &mut self,
-        container: ContainerId,
-        tracked: Tracked,
-        outcome: ContainerOutcome,
-        diagnostics: &str,
-        now: Now,
-    ) {
+    fn end(&mut self, container: ContainerId, tracked: Tracked, end: &End<'_>, now: Now) {
+        let End {
+            outcome,
+            diagnostics,
+            ran,
+        } = *end;
         let used_at = self.used_at(now);
-        let short_life_ms = self.config.short_life_ms;
-        let short_lived = tracked
-            .started_at
-            .is_none_or(|started_at| now.mono.since(started_at) < short_life_ms);
+        let ran_ms = match ran {
+            Ran::SinceStart => tracked.started_at.map(|at| now.mono.since(at)),
+            Ran::For(ms) => Some(ms),
+            Ran::Unknown => None,
+        };
+        // A node gets no trust for a life that nobody has seen.
+        let short_lived = ran_ms.is_none_or(|ran_ms| ran_ms < self.config.short_life_ms);
         let Tracked {
             role,
             node,

@@ -15,7 +15,7 @@ use records::{ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, Reso
 
 use super::*;
 use crate::action::{
-    Action, AllocatedContainer, AskedBy, CompletedContainer, LiveContainer, NodeReport,
+    Action, AllocatedContainer, AskedBy, CompletedContainer, LiveContainer, NodeReport, Ran,
 };
 use crate::container_priority::ContainerPriority;
 use crate::node_entry::NodeEntry;
@@ -157,10 +157,15 @@ impl Service {
     }
 
     fn complete(&mut self, container: ContainerId, exit_status: i32) {
+        self.complete_that_ran(container, exit_status, Ran::SinceStart);
+    }
+
+    fn complete_that_ran(&mut self, container: ContainerId, exit_status: i32, ran: Ran) {
         let completed = CompletedContainer {
             container,
             exit_status: ContainerExitStatus(exit_status),
             diagnostics: "exit".to_owned(),
+            ran,
         };
         let now = self.now();
         self.history

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use records::{ContainerExitStatus, ContainerId, EpochMillis, MonoMillis, Now};
 use role_history::{
-    Action, CompletedContainer, NodeReport, PlacementPolicy, Role, RoleHistory, RoleHistoryConfig,
-    RoleId, SavedHistory,
+    Action, CompletedContainer, NodeReport, PlacementPolicy, Ran, Role, RoleHistory,
+    RoleHistoryConfig, RoleId, SavedHistory,
 };
 
 use super::resource_manager::{ResourceManager, SIZE, host, number};
@@ -221,6 +221,7 @@ impl Service {
             container,
             exit_status,
             diagnostics: String::new(),
+            ran: Ran::SinceStart,
         });
         let completed = completed.collect();
         self.perform(|history, now, actions| {

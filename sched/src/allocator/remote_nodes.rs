@@ -144,14 +144,16 @@ impl RemoteNodes {
     }
 
     /// Replaces the list, even by an empty one.
-    pub(super) fn replace(&mut self, list: Vec<RemoteNode>, now: MonoMillis) {
+    pub(super) fn replace(&mut self, mut list: Vec<RemoteNode>, now: MonoMillis) {
         self.is_list_empty = list.is_empty();
-        // Each call of an AM brings a list, but the ResourceManager sorts only once a second.
+        // Each call of an AM brings a list, but the ResourceManager sorts only once a second. Of a
+        // long one only the nodes that are used need be the same.
         let is_same = {
-            let ids = list.iter().map(|node| &node.node_id);
+            let ids = list.iter().take(REMOTE_NODES_MAX).map(|node| &node.node_id);
             ids.eq(self.list.iter().map(|node| &node.node_id))
         };
         if is_same {
+            list.truncate(REMOTE_NODES_MAX);
             self.list = list;
         } else {
             self.merge(list);

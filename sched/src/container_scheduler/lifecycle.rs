@@ -8,6 +8,7 @@ use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 use super::room::Change;
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, Completion, ContainerSpec, Note, Refusal};
+use crate::admission;
 use crate::config::CONTAINERS_MAX;
 use crate::container::{Container, EarlierPause, Estimate};
 use crate::container_state::{ContainerState as S, Ending, Phase, Step};
@@ -48,13 +49,13 @@ impl ContainerScheduler {
         }
         if spec.execution_type == ExecutionType::Opportunistic {
             let amount = self.index.amount(&spec);
-            let admitted = self.config.admit(amount, &self.index, self.node_amount());
+            let admitted = admission::admit(&self.config, amount, &self.index, self.node_amount());
             if let Err(reason) = admitted {
                 self.reject(id, reason, turn);
                 return Ok(Change::Other);
             }
         }
-        let place = self.allocate_place();
+        let place = self.next_place(&spec);
         self.step(id, Step::Enqueue { place }, turn.now);
         if let Some(container) = self.containers.get_mut(&id)
             && spec.execution_type == ExecutionType::Opportunistic
@@ -232,7 +233,7 @@ impl ContainerScheduler {
                 let held_mb = held_mb.unwrap_or(spec.resource.memory_mb);
                 let pause = container.earlier_pause;
                 let EarlierPause { place, since } = pause.unwrap_or_else(|| EarlierPause {
-                    place: self.allocate_place(),
+                    place: self.next_place(&spec),
                     since: turn.now.mono,
                 });
                 self.step(id, Step::Paused { place, held_mb }, turn.now);
@@ -390,7 +391,7 @@ impl ContainerScheduler {
         let type_changed = spec.execution_type != old.execution_type;
         // A place is taken only if the container moves, so that the numbers have no unexplained
         // gaps.
-        let place = (type_changed && state.waits_at().is_some()).then(|| self.allocate_place());
+        let place = (type_changed && state.waits_at().is_some()).then(|| self.next_place(&spec));
         self.modify(id, |container| {
             container.spec = spec;
             if let Some(place) = place {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Now, Resource};
+use records::{ContainerExitStatus, ContainerName, ExecutionType, MonoMillis, Now, Resource};
 
 use super::{ContainerScheduler, Turn};
 use crate::action::{Action, ContainerSpec, Refusal};
@@ -11,6 +11,7 @@ use crate::container::{Container, EarlierPause};
 use crate::container_scheduler::room::Change;
 use crate::container_state::{ContainerState as S, Ending};
 use crate::diagnostics::Diagnostics;
+use crate::queue_order;
 use crate::retry::{GrantedRetries, Retries};
 
 /// A container of an earlier run of the agent.
@@ -53,22 +54,22 @@ impl ContainerScheduler {
     /// Keeps room for processes that an earlier run started for a container of which nothing else
     /// is known. They are being killed, and until [`Self::give_back`] they take what they took.
     /// Comes before [`Self::recover`].
-    pub fn withhold(&mut self, id: ContainerId, resource: Resource) {
-        if let Some(before) = self.withheld.insert(id, resource) {
+    pub fn withhold(&mut self, name: ContainerName, resource: Resource) {
+        if let Some(before) = self.withheld.insert(name, resource) {
             self.index.give_back(before);
         }
         self.index.withhold(resource);
     }
 
-    /// Returns whether room is kept for processes of this container.
+    /// Returns whether room is kept for processes of a container of this name.
     #[must_use]
-    pub fn withholds(&self, id: &ContainerId) -> bool {
-        self.withheld.contains_key(id)
+    pub fn withholds(&self, name: &ContainerName) -> bool {
+        self.withheld.contains_key(name)
     }
 
     /// Frees the room of processes that are gone, and starts what fits now.
-    pub fn give_back(&mut self, id: &ContainerId, now: Now, actions: &mut Vec<Action>) {
-        let Some(resource) = self.withheld.remove(id) else {
+    pub fn give_back(&mut self, name: &ContainerName, now: Now, actions: &mut Vec<Action>) {
+        let Some(resource) = self.withheld.remove(name) else {
             return;
         };
         self.index.give_back(resource);
@@ -86,8 +87,8 @@ impl ContainerScheduler {
     /// reported by [`crate::Event::Exited`].
     ///
     /// # Errors
-    /// A [`Refusal`] for the first container that is known already or is one too many. Those before
-    /// it are taken over.
+    /// A [`Refusal`] for the first container that is known already or is one too many. All that are
+    /// neither are taken over, also those behind it.
     pub fn recover(
         &mut self,
         containers: impl IntoIterator<Item = RecoveredContainer>,
@@ -97,10 +98,8 @@ impl ContainerScheduler {
         let mut turn = Turn { now, actions };
         let mut result = Ok(());
         for container in containers {
-            result = self.recover_one(container, &mut turn);
-            if result.is_err() {
-                break;
-            }
+            let taken = self.recover_one(container, &mut turn);
+            result = result.and(taken);
         }
         self.start_again(&mut turn);
         self.settle(Change::Other, &mut turn);
@@ -136,7 +135,8 @@ impl ContainerScheduler {
                 break;
             }
             let launching = S::Launching { order: *order };
-            let queued = S::Queued { place: *order };
+            let place = queue_order::place(spec, *order);
+            let queued = S::Queued { place };
             self.index.remove(spec, launching);
             self.index.insert(spec, queued);
             if let Some(container) = self.containers.get_mut(&spec.id) {
@@ -173,13 +173,13 @@ impl ContainerScheduler {
         let state = match stage {
             RecoveredStage::Accepted => S::Localizing,
             RecoveredStage::Waiting => S::Queued {
-                place: self.allocate_place(),
+                place: self.next_place(&spec),
             },
             RecoveredStage::Starting => S::Launching {
-                order: self.allocate_place(),
+                order: self.allocate_number(),
             },
             RecoveredStage::Running => S::Running {
-                order: self.allocate_place(),
+                order: self.allocate_number(),
             },
             RecoveredStage::Paused => S::Pausing,
             RecoveredStage::Killing => S::Killing { holds_room: true },
@@ -188,7 +188,7 @@ impl ContainerScheduler {
         let mut container = Container::new(spec, since);
         container.state = state;
         container.earlier_pause = (stage == RecoveredStage::Paused).then(|| EarlierPause {
-            place: self.allocate_place(),
+            place: self.next_place(&spec),
             since,
         });
         container.retries = Retries::recovered(retries);

@@ -111,7 +111,7 @@ impl ContainerScheduler {
             return self.requeue(id, turn);
         }
         let order = state.can_evict();
-        let order = order.unwrap_or_else(|| self.allocate_place());
+        let order = order.unwrap_or_else(|| self.allocate_number());
         self.step(id, Step::AwaitRetry { order }, turn.now);
         self.timers.set(Timer::Retry(id), turn.now.mono + after_ms);
         Change::Other
@@ -121,8 +121,11 @@ impl ContainerScheduler {
     pub(super) fn requeue(&mut self, id: ContainerId, turn: &mut Turn<'_>) -> Change {
         self.timers.cancel(Timer::PauseEnd(id));
         self.timers.cancel(Timer::ForceKill(id));
-        let place = self.allocate_place();
-        self.step(id, Step::Requeue { place }, turn.now);
+        if let Some(container) = self.containers.get(&id) {
+            let spec = container.spec;
+            let place = self.next_place(&spec);
+            self.step(id, Step::Requeue { place }, turn.now);
+        }
         if let Some(container) = self.containers.get_mut(&id) {
             container.reported_wait_ms = None;
             container.estimate = Estimate::Open;

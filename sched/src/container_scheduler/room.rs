@@ -183,7 +183,7 @@ impl ContainerScheduler {
         } else {
             Action::Launch(id)
         });
-        let order = self.allocate_place();
+        let order = self.allocate_number();
         self.timers.cancel(Timer::PauseEnd(id));
         self.step(id, Step::Start { order }, turn.now);
     }
@@ -192,14 +192,9 @@ impl ContainerScheduler {
         let Some(container) = self.containers.get(&id) else {
             return;
         };
-        if container.state.waits_at().is_some() {
+        if let Some(place) = container.state.waits_at() {
             let execution_type = container.spec.execution_type;
-            let queue = self.index.queue(execution_type);
-            // The container just joined the end of its class, and frozen containers come first.
-            let position = match container.state.frozen_mb() {
-                Some(_) => queue.paused_len(),
-                None => queue.len(),
-            };
+            let position = self.index.queue(execution_type).position(place);
             let free = self.node.saturating_sub(self.allocated());
             turn.note(Note::Queued {
                 id,

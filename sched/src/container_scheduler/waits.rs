@@ -4,6 +4,7 @@
 use records::{ContainerId, ExecutionType, MonoMillis, Resource};
 
 use super::ContainerScheduler;
+use crate::admission;
 use crate::container::{Container, Estimate};
 use crate::container_state::{ContainerState as S, Phase};
 use crate::utilization::Amount;
@@ -31,7 +32,7 @@ impl ContainerScheduler {
             return None;
         }
         let (amount, node) = (self.newcomer(), self.node_amount());
-        let admitted = self.config.admit(amount, &self.index, node);
+        let admitted = admission::admit(&self.config, amount, &self.index, node);
         admitted.ok().map(|()| self.waits(now).newcomer)
     }
 
@@ -44,7 +45,7 @@ impl ContainerScheduler {
             return;
         }
         let amount = self.newcomer();
-        let admitted = self.config.admit(amount, &self.index, self.node_amount());
+        let admitted = admission::admit(&self.config, amount, &self.index, self.node_amount());
         let joined = self.without_estimate();
         if admitted.is_err() && joined.is_empty() {
             self.estimated_wait_ms = None;

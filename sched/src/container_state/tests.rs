@@ -4,12 +4,14 @@ use super::*;
 
 const STATES: [ContainerState; 21] = [
     ContainerState::Localizing,
-    ContainerState::Queued { place: 1 },
+    ContainerState::Queued {
+        place: QueuePlace::fifo(1),
+    },
     ContainerState::Launching { order: 2 },
     ContainerState::Running { order: 2 },
     ContainerState::Pausing,
     ContainerState::Paused {
-        place: 1,
+        place: QueuePlace::fifo(1),
         held_mb: 5,
     },
     ContainerState::Resuming { order: 2 },
@@ -29,19 +31,23 @@ const STATES: [ContainerState; 21] = [
     ContainerState::Done(Ending::LocalizationFailed),
 ];
 const STEPS: [Step; 17] = [
-    Step::Enqueue { place: 3 },
+    Step::Enqueue {
+        place: QueuePlace::fifo(3),
+    },
     Step::Start { order: 3 },
     Step::Launched,
     Step::Pause,
     Step::Paused {
-        place: 3,
+        place: QueuePlace::fifo(3),
         held_mb: 5,
     },
     Step::Resumed,
     Step::AwaitRetry { order: 3 },
     Step::Relaunch,
     Step::Restart,
-    Step::Requeue { place: 3 },
+    Step::Requeue {
+        place: QueuePlace::fifo(3),
+    },
     Step::Kill,
     Step::Gone,
     Step::End(Ending::Succeeded),
@@ -91,14 +97,14 @@ fn a_resumed_container_can_be_paused_again() {
     let paused_twice = [
         Step::Pause,
         Step::Paused {
-            place: 1,
+            place: QueuePlace::fifo(1),
             held_mb: 5,
         },
         Step::Start { order: 2 },
         Step::Resumed,
         Step::Pause,
         Step::Paused {
-            place: 3,
+            place: QueuePlace::fifo(3),
             held_mb: 7,
         },
     ]
@@ -107,7 +113,7 @@ fn a_resumed_container_can_be_paused_again() {
     assert_eq!(
         paused_twice,
         Ok(ContainerState::Paused {
-            place: 3,
+            place: QueuePlace::fifo(3),
             held_mb: 7
         })
     );
@@ -143,7 +149,9 @@ fn no_container_both_waits_and_holds_room() {
 fn hadoop_sees_queued_launching_and_relaunching_containers_as_scheduled() {
     for state in [
         ContainerState::Localizing,
-        ContainerState::Queued { place: 0 },
+        ContainerState::Queued {
+            place: QueuePlace::fifo(0),
+        },
         ContainerState::Launching { order: 0 },
         ContainerState::Relaunching { order: 0 },
     ] {
@@ -181,7 +189,7 @@ fn frozen_containers_are_seen_as_paused_until_they_run_again() {
     );
     assert_eq!(
         ContainerState::Paused {
-            place: 0,
+            place: QueuePlace::fifo(0),
             held_mb: 0
         }
         .sub_state(),

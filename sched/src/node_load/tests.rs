@@ -368,7 +368,7 @@ fn the_last_heartbeat_of_a_node_counts() {
     heartbeat("a", 10, 1);
     assert_eq!(heartbeat("b", 20, 2), "ab");
     assert_eq!(heartbeat("a", 30, 3), "ba");
-    // Of nodes with equal waits the one that was heard of last comes first.
+    // Among nodes with equal waits, the one that reported last comes first.
     assert_eq!(heartbeat("b", 30, 4), "ba");
     assert_eq!(heartbeat("a", 30, 5), "ab");
 }
@@ -376,7 +376,7 @@ fn the_last_heartbeat_of_a_node_counts() {
 #[test]
 fn by_resources_the_larger_of_the_scarcer_shares_comes_first() {
     let mut monitor = monitor(LoadComparator::QueueLengthThenResources);
-    // Of both types together: 10,000 MiB and 100 cores.
+    // Both types together have 10,000 MiB and 100 cores.
     for (host, memory_mb, vcores) in [("a", 8_000, 10), ("b", 2_000, 90)] {
         let load = NodeLoad {
             capability: Resource::new(memory_mb, vcores),

@@ -84,6 +84,7 @@ impl Agent {
             | Effect::Signal { .. }
             | Effect::UseSets { .. }
             | Effect::ReleaseResources(_)
+            | Effect::ForgetResources(_)
             | Effect::FinishApplication { .. }
             | Effect::EndPipelines(_)
             | Effect::Logs(_)
@@ -129,6 +130,7 @@ impl Agent {
                 id,
                 status,
                 diagnostics: String::new(),
+                is_of_node: false,
             };
             self.launch_event(0, failed, context);
             return;

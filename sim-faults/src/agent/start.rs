@@ -90,6 +90,7 @@ impl Agent {
             used_tokens: found.used.into_iter().collect(),
             arrivals: decided.arrivals,
             strangers: strangers.into_iter().collect(),
+            settled_logs: found.settled_logs,
             drain: found.drain,
         };
         let now = agent.now(context);
@@ -285,5 +286,8 @@ fn core_config(config: &NodeConfig) -> CoreConfig {
         private_output: false,
         service_metadata: ServiceMetadata::default(),
         remembers: true,
+        // No boot: the modelled monotonic clock begins with each agent, so records of an earlier
+        // one are read by the wall clock.
+        boot: 0,
     }
 }

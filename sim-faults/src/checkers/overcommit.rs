@@ -15,7 +15,7 @@ pub(super) struct Overcommit {
     capacity: Resource,
     /// Processes that run, by node.
     running: Vec<BTreeMap<ContainerId, Resource>>,
-    /// Those that are frozen.
+    /// Frozen containers.
     frozen: Vec<BTreeMap<ContainerId, Resource>>,
 }
 

@@ -179,7 +179,10 @@ impl ScriptedAm {
         let id = self
             .attempt
             .container(self.last_container.fetch_add(1, Ordering::Relaxed) + 1);
-        Allocation::new(id, &self.node, &self.user, self.secrets.rm_identifier)
+        Allocation {
+            is_of_node: true,
+            ..Allocation::new(id, &self.node, &self.user, self.secrets.rm_identifier)
+        }
     }
 
     /// Starts many containers in one call.

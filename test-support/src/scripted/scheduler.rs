@@ -297,7 +297,7 @@ impl IdleScheduler {
             incr_container_resource: Some(Resource::new(128, 1).into()),
             container_token_expiry_interval: Some(600_000),
             // As of a ResourceManager's first run.
-            container_id_start: Some(1 << 40),
+            container_id_start: Some(0),
             nodes_for_scheduling: self.nodes.clone(),
         }
     }

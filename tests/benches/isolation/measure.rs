@@ -86,8 +86,8 @@ pub(crate) struct Kept {
     pub(crate) resident_percent: f64,
     /// Pages that the job waited for a disk for, beside the load.
     pub(crate) major_faults: u64,
-    /// Of the rates without load, the second of a round in percent of the first: the farthest from
-    /// 100 of the rounds that count.
+    /// Second rate without load of a round in percent of its first: the value farthest from 100
+    /// among the rounds that count.
     pub(crate) idle_percent: f64,
     /// Number of rounds that were made.
     pub(crate) rounds: usize,

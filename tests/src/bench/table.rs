@@ -156,7 +156,7 @@ impl Row {
             } else {
                 java / agent
             };
-            // Of a difference that is lost in the noise there is no ratio.
+            // A difference that is lost in the noise has no ratio.
             let is_one = ratio.is_finite() && ratio > 0.0;
             if is_one {
                 number_short(ratio)

@@ -1,5 +1,5 @@
 //! What goes on when an agent was killed beside its containers and is started again: uploads of
-//! logs, deletions and retries.
+//! logs, deletions and retries; and what an orderly stop leaves.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,9 +8,11 @@
 
 mod deletions;
 mod logs;
+mod lost_records;
 mod reinit;
 mod retries;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -63,9 +65,22 @@ fn restart(cluster: &mut ScriptedCluster, meanwhile: impl FnOnce(&ScriptedCluste
     });
 }
 
+/// Returns the files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let below = entries.flat_map(|entry| {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            files(&entry.path())
+        } else {
+            vec![entry.path()]
+        }
+    });
+    below.collect()
+}
+
 /// Writes a script for a container; returns the command that runs it.
 fn script(cluster: &ScriptedCluster, name: &str, text: &str) -> String {
     let path: PathBuf = cluster.node.folder().join(name);
-    std::fs::write(&path, text).unwrap();
+    fs::write(&path, text).unwrap();
     format!("exec bash '{}'", path.display())
 }

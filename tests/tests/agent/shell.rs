@@ -1,6 +1,7 @@
 //! `nm-agent shell` on `nm-agent rm` and agents: its containers, its output, and what it leaves.
 
 pub(crate) mod cluster;
+mod epochs;
 mod role_history;
 
 use nix::sys::signal::Signal;

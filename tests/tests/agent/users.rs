@@ -4,7 +4,11 @@
 //! The users are two of those that every Debian system has. Each test needs the right to run
 //! processes as other users.
 
+mod archives;
+mod ends;
 mod files;
+mod first_containers;
+mod hdfs_peers;
 mod processes;
 
 use std::fs;

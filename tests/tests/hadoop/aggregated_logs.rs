@@ -59,7 +59,7 @@ fn write(path: &Path, compression: Compression) {
     let file = File::create(path).unwrap();
     let mut log = AggregatedLog::new(file, compression, OWNER, &acls).unwrap();
     for id in containers() {
-        log.append_container(id, |files| {
+        log.append_container(id.name(), |files| {
             for (number, name, length) in FILES {
                 if container(number) == id {
                     let content = content(number, length);

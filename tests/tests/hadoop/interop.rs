@@ -57,7 +57,7 @@ mod shutdown;
 mod waits;
 mod yarn_cli;
 
-use records::ContainerId;
+use records::ContainerName;
 use tests::cluster::Cluster;
 use tests::conf::Options;
 use tests::lab::Lab;
@@ -87,7 +87,7 @@ fn start_cluster(rm: &RmKind, slots: u32, options: Options) -> Cluster {
 
 /// Returns whether a container is an application's; its id may have an epoch.
 fn is_of_application(container_id: &str, application_id: &str) -> bool {
-    let id = container_id.parse::<ContainerId>();
+    let id = container_id.parse::<ContainerName>();
     id.is_ok_and(|id| id.application_id().to_string() == application_id)
 }
 

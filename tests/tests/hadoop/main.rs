@@ -5,6 +5,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`aggregated_logs`] | the format of aggregated logs, written and read by Hadoop |
+//! | [`archives`] | archives of many tools, unpacked by the agent, Hadoop, GNU tar and unzip |
 //! | [`descriptors`] | messages, enums and methods, name by name and number by number |
 //! | [`harness_jars`] and the two `…_java_nm` | the harness: a failure is not the agent's |
 //! | [`hdfs`] | a real HDFS as the file system of resources and role histories |
@@ -12,10 +13,13 @@
 //! | [`like_hadoop`] | what scripts and people read, beside Hadoop's NodeManager |
 //! | [`map_reduce`] | MapReduce on HDFS with a history server: examples, failures, logs |
 //! | [`mini_rm`] | `nm-agent rm` with Hadoop's NodeManager |
+//! | [`node_names`] | the name that a node registers with, on machines of many names |
 //! | [`proxy_interop`] | the AMRMProxy among real components |
 //! | [`spark`] | a real Spark on the agent's nodes |
+//! | [`yarn_default`] | values of properties that `yarn-default.xml` describes |
 
 mod aggregated_logs;
+mod archives;
 mod descriptors;
 mod harness_jars;
 mod harness_java_nm;
@@ -24,9 +28,11 @@ mod interop;
 mod like_hadoop;
 mod map_reduce;
 mod mini_rm;
+mod node_names;
 mod proxy_interop;
 mod scripted_java_nm;
 mod spark;
+mod yarn_default;
 
 /// The program under test, with all its commands.
 const AGENT: &str = env!("CARGO_BIN_EXE_agent-under-test");

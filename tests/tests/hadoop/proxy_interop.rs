@@ -8,6 +8,7 @@
 
 mod cluster;
 mod golden;
+mod kept_tokens;
 mod networked_cluster;
 mod networks;
 mod restart;

@@ -7,6 +7,9 @@
 )]
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use tests::conf::{Options, Properties};
@@ -32,7 +35,7 @@ const NODE_DEADLINE: Duration = Duration::from_secs(60);
 
 #[test]
 fn spark_jobs_succeed_and_their_logs_are_aggregated() {
-    require!(java, hadoop, spark);
+    require!(java, hadoop, spark, python);
     let options = Options::default()
         .with("yarn.log-aggregation-enable", true)
         .with("yarn.nodemanager.remote-app-log-dir", "/logs");
@@ -42,6 +45,7 @@ fn spark_jobs_succeed_and_their_logs_are_aggregated() {
     let rm = ResourceManager::start(&lab, &RmKind::Hadoop);
     let spark = Spark::new(&lab);
     pi_through_the_proxy(&lab, &rm, &spark);
+    python_from_an_archive(&lab, &rm, &hdfs, &spark);
     words_between_two_nodes(&lab, &rm, &hdfs, &spark);
     drop((rm, hdfs));
 }
@@ -83,6 +87,50 @@ fn pi_through_the_proxy(lab: &Lab, rm: &ResourceManager, spark: &Spark) {
     assert!((estimate - std::f64::consts::PI).abs() < 0.05, "{estimate}");
     node.process.terminate();
     node.wait_state(rm, "SHUTDOWN", NODE_DEADLINE);
+}
+
+/// Runs the Python of a packed environment in executors, which localize it from HDFS, as
+/// `spark-submit --archives` has them do.
+fn python_from_an_archive(lab: &Lab, rm: &ResourceManager, hdfs: &Hdfs, spark: &Spark) {
+    let mut node = start_node(lab, rm, ("python", LOCALHOST), BOTH_MB, |_| {});
+    let _ = hdfs.write("/environment.tar.gz", &packed_environment(lab.folder()));
+    let archive = format!("{}/environment.tar.gz#env", hdfs.uri());
+    let mut squares = spark.submit(lab, 1, &[("--archives", &archive)], &["python", "4"]);
+    let id = squares.application_id();
+    squares.assert_succeeds(JOB_DEADLINE);
+    wait_aggregated(rm, &id);
+    let logs = yarn_logs(lab, &["-applicationId", &id, "-log_files", "stdout"]);
+    assert!(logs.contains("Sum of squares: 338350"), "{logs}");
+    node.process.terminate();
+    node.wait_state(rm, "SHUTDOWN", NODE_DEADLINE);
+}
+
+/// Packs a virtual environment of the machine's Python, whose program is a link out of it, with a
+/// module `packed` that runs nowhere else.
+fn packed_environment(folder: &Path) -> Vec<u8> {
+    const SCRIPT: &str = r#"
+        python3 -m venv --symlinks --without-pip environment
+        [[ $(readlink environment/bin/python3) == /* ]]
+        site=$(echo environment/lib/python3.*/site-packages)
+        cat > "$site/packed.py" <<'END'
+import sys
+assert sys.prefix != sys.base_prefix, sys.prefix
+for line in sys.stdin:
+    print(int(line) ** 2)
+END
+        tar -czf environment.tar.gz -C environment .
+    "#;
+    let packed = Command::new("bash")
+        .args(["-euc", SCRIPT])
+        .current_dir(folder)
+        .output();
+    let packed = packed.unwrap();
+    assert!(
+        packed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&packed.stderr)
+    );
+    fs::read(folder.join("environment.tar.gz")).unwrap()
 }
 
 /// Counts words with an executor on each of two nodes, which have room for the driver and one

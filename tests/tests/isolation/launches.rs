@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use container_runtime::config::CgroupConfig;
 use container_runtime::isolation::{Isolation, IsolationEvent, Offer};
-use container_runtime::launch::{LaunchConfig, LaunchEvent, LaunchPlan, Launcher};
+use container_runtime::launch::{LaunchConfig, LaunchEvent, LaunchPlan, Launcher, Planned};
 use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, NodeId, Resource};
 use sched::ContainerSpec;
 use tempfile::TempDir;
@@ -153,9 +153,11 @@ impl Node {
         };
         let plan = self.plan(spec, command);
         self.isolation.announce(spec);
-        let launched = self
-            .launcher
-            .launch_with(spec.id, class, Box::new(move || Ok(plan)));
+        let launched = self.launcher.launch_with(
+            spec.id,
+            class,
+            Box::new(move || Ok(Planned::Ready(Box::new(plan)))),
+        );
         launched.unwrap();
         spec
     }
@@ -401,6 +403,7 @@ async fn launches_without_cpu_time_delay_no_guaranteed_one_and_can_be_killed() {
         match node.event().await {
             LaunchEvent::Launched { .. }
             | LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::ProcessesStay(_)
             | LaunchEvent::StrangersGone(_) => {}
             LaunchEvent::LaunchFailed { .. } | LaunchEvent::Exited { .. } => gone += 1,
         }

@@ -138,9 +138,10 @@ fn an_open_page_follows_the_queue_its_limit_and_the_decisions() {
     );
     let in_order: Vec<String> = waiting.iter().map(ToString::to_string).collect();
     assert_eq!(containers(&mut page, "queue-table"), in_order);
+    // By id, and a node counts its ids down.
     assert_eq!(
         containers(&mut page, "running-table"),
-        [older.to_string(), newer.to_string()]
+        [newer.to_string(), older.to_string()]
     );
 
     watched.cluster.rm.order_queuing_limit(2);
@@ -180,10 +181,11 @@ fn a_focused_link_keeps_the_focus_while_other_rows_come_and_go() {
     watched.running(&watched.opportunistic(NODE_MB / 2), &first_gate);
     let kept = watched.running(&watched.opportunistic(NODE_MB / 2), &gate);
     wait_place(&mut page, "running_opportunistic", "2");
-    page.eval(
-        "[...document.querySelectorAll('#running-table a')].at(-1).focus(), \
-         window.focused = document.activeElement, true",
-    );
+    page.eval(&format!(
+        "[...document.querySelectorAll('#running-table a')] \
+             .find((link) => link.textContent === '{kept}').focus(), \
+             window.focused = document.activeElement, true"
+    ));
     first_gate.open();
     wait_place(&mut page, "running_opportunistic", "1");
     watched.running(&watched.opportunistic(NODE_MB / 2), &gate);

@@ -431,7 +431,44 @@ fn many_clients_that_lose_one_server_turn_once() {
         }
         assert_eq!(endpoints.active(), active);
     }
-    // A late loss of a server that is not the active one any more.
-    endpoints.turn_from(2);
-    assert_eq!(endpoints.active(), 0);
+}
+
+#[test]
+fn a_late_loss_of_any_server_but_the_active_one_turns_nobody() {
+    const SERVERS: usize = 4;
+    for active in 0..SERVERS {
+        let endpoints = Endpoints::new(vec![String::new(); SERVERS]);
+        (0..active).for_each(|failed| endpoints.turn_from(failed));
+        for late in (0..SERVERS).filter(|late| *late != active) {
+            endpoints.turn_from(late);
+            assert_eq!(endpoints.active(), active, "after a late loss of {late}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_loses_the_first_of_three_late_leaves_the_others_with_the_good_one() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let standby = serve(HadoopException::Standby, u32::MAX).await;
+    let active = serve(HadoopException::Standby, 0).await;
+    let addresses = [
+        silent.local_addr().unwrap(),
+        standby.address,
+        active.address,
+    ];
+    let config = config(&addresses);
+    let mut late = FailoverClient::new(config.clone(), policy(60_000));
+    let call = RawCall::of::<GetNewApplication>(&GetNewApplicationRequestProto::default());
+    let deadline = Instant::now() + Duration::from_millis(20);
+    let waits = late.call_raw(&call, deadline, GetNewApplicationResponseProto::decode);
+    // While it waits for the first server, others find the third.
+    let others = async { [0, 1].map(|failed| config.endpoints.turn_from(failed)) };
+    let (lost, _) = tokio::join!(waits, others);
+    assert!(lost.is_err());
+    let mut other = FailoverClient::new(config, policy(60_000));
+    for client in [&mut other, &mut late] {
+        assert!(ask(client).await.is_ok());
+    }
+    assert_eq!(standby.calls.load(Ordering::Relaxed), 0);
+    assert_eq!(active.calls.load(Ordering::Relaxed), 2);
 }

@@ -51,7 +51,7 @@ fn of_a_call_whose_blacklist_is_refused_no_ask_is_in_force() {
     });
     let refusal = attempt
         .scheduler
-        .on_request(&mut request, &context(1), &mut Vec::new())
+        .on_request(&mut request, &context(1), &mut Requested::new().actions())
         .unwrap_err();
     assert!(
         refusal.is(HadoopException::InvalidResourceBlacklistRequest),
@@ -96,7 +96,7 @@ fn the_first_ids_of_a_new_epoch_are_written_down_before_they_are_used() {
     let mut attempt = Attempt::registered();
     attempt.call(0, opportunistic(3));
     let floor_of = |attempt: &Attempt| {
-        let record = attempt.persisted[&Part::NextId].clone().unwrap();
+        let record = attempt.persisted[&NEXT_ID].clone().unwrap();
         NextIdRecord::from_stored(&record).unwrap().floor
     };
     let ahead = START - floor_of(&attempt);

@@ -154,7 +154,7 @@ fn ids_are_written_down_before_they_are_used() {
     for response_id in 0..150 {
         let told = attempt.call(response_id, asks.clone());
         assert_eq!(told.allocated_containers.len(), 30);
-        let written = attempt.persisted[&Part::NextId].as_deref().unwrap();
+        let written = attempt.persisted[&NEXT_ID].as_deref().unwrap();
         let floor = NextIdRecord::from_stored(written).unwrap().floor;
         assert!(ids(&told.allocated_containers).iter().all(|id| *id > floor));
     }
@@ -166,7 +166,9 @@ fn restarted(before: &Attempt) -> Attempt {
     let now = context(0).now;
     for (part, value) in &before.persisted {
         if let Some(value) = value {
-            after.scheduler.restore(ATTEMPT, *part, value, now);
+            after
+                .scheduler
+                .restore(ATTEMPT, *part, value, now, &mut Vec::new());
         }
     }
     after
@@ -197,9 +199,9 @@ fn asks_are_stored_once_in_a_second_at_most() {
     // Each call is a second after the last.
     attempt.now_ms -= 500;
     attempt.call(1, Vec::new());
-    assert!(!attempt.persisted.contains_key(&Part::Asks));
+    assert!(!attempt.persisted.contains_key(&ASKS));
     attempt.call(2, Vec::new());
-    assert!(attempt.persisted.contains_key(&Part::Asks));
+    assert!(attempt.persisted.contains_key(&ASKS));
 }
 
 #[test]
@@ -241,7 +243,7 @@ fn a_blacklist_is_stored_until_its_last_host_is_taken_off() {
         let context = context(attempt.now_ms);
         attempt
             .scheduler
-            .on_request(&mut request, &context, &mut Vec::new())
+            .on_request(&mut request, &context, &mut Requested::new().actions())
             .unwrap();
         attempt.answer(&AllocateResponseProto::default());
         let mut after = restarted(&attempt);
@@ -256,11 +258,13 @@ fn a_blacklist_is_stored_until_its_last_host_is_taken_off() {
 fn what_was_kept_and_cannot_be_read_is_dropped() {
     let mut attempt = Attempt::new();
     let now = context(0).now;
-    for part in Part::ALL {
+    for part in DistributedScheduler::PARTS.iter().copied() {
         attempt
             .scheduler
-            .restore(ATTEMPT, part, &[1, 0xff, 0xff], now);
-        attempt.scheduler.restore(ATTEMPT, part, &[], now);
+            .restore(ATTEMPT, part, &[1, 0xff, 0xff], now, &mut Vec::new());
+        attempt
+            .scheduler
+            .restore(ATTEMPT, part, &[], now, &mut Vec::new());
     }
     attempt.register(START, 3);
     assert_eq!(

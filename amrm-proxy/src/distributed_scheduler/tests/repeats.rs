@@ -146,8 +146,9 @@ fn a_master_that_finishes_gets_no_more_containers() {
         keys: Some(&keys),
         ..context(attempt.now_ms)
     };
-    let passed = attempt
-        .scheduler
-        .on_request(&mut request, &context, &mut Vec::new());
-    assert!(passed.is_ok() && request.allocated.is_empty());
+    let passed =
+        attempt
+            .scheduler
+            .on_request(&mut request, &context, &mut Requested::new().actions());
+    assert!(passed.is_ok() && request.notes.get::<AllocatedContainers>().is_none());
 }

@@ -114,9 +114,12 @@ fn a_container_of_a_named_partition_carries_its_name() {
     });
     let context = context(0);
     let mut outcome = Ok(granted);
-    attempt
-        .scheduler
-        .on_response(AmMethod::Register, &mut outcome, &context, &mut Vec::new());
+    attempt.scheduler.on_response(
+        AmMethod::Register,
+        &mut outcome,
+        &context,
+        &mut Requested::new().actions(),
+    );
     let asks = vec![ResourceRequestProto {
         node_label_expression: Some("gpu".to_owned()),
         ..ask("*", 1, ExecutionType::Opportunistic)

@@ -6,8 +6,13 @@ use wire::proto::hadoop_common::TokenProto;
 use wire::rpc::SecretManager as _;
 
 use super::*;
-use crate::interceptor::{Action, Context, Pass, Request, Response};
-use crate::store::AttemptRecords;
+use std::convert::Infallible;
+
+use crate::call::{Request, Response};
+use crate::chain::Chain;
+use crate::interceptor::{Action, Actions, Context, Interceptor, Pass};
+use crate::link::pure;
+use crate::store::{AttemptRecords, IdentityRecord, Part};
 
 /// Events in their order. Also the store that notes what is written.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +46,11 @@ struct TracedRecords {
 
 impl AttemptRecords for TracedRecords {
     fn put(&self, part: Part, _: Option<Vec<u8>>) {
-        self.trace.note(format!("{part:?} is stored"));
+        self.trace.note(format!("{} is stored", part.key()));
+    }
+
+    fn when_stored(&self, stored: Box<dyn FnOnce() + Send>) {
+        stored();
     }
 
     fn end(&self) {
@@ -56,15 +65,18 @@ impl AttemptRecords for TracedRecords {
 struct Noting(Trace);
 
 impl Interceptor for Noting {
+    type Effect = Infallible;
+    type Event = Infallible;
+
     fn on_request(
         &mut self,
         request: &mut Request,
         _context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Infallible>,
     ) -> Result<Pass, RemoteException> {
         let method = request.method.as_str();
         self.0.note(format!("the interceptor gets {method}"));
-        actions.push(Action::Persist(Part::Asks, None));
+        actions.chain.push(Action::Persist(Part::new("asks"), None));
         Ok(Pass::default())
     }
 
@@ -73,26 +85,28 @@ impl Interceptor for Noting {
         grant: Option<&Response>,
         _request: &mut Request,
         _context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        actions: &mut Actions<'_, Infallible>,
     ) {
         let with = if grant.is_some() { "with" } else { "without" };
         let event = format!("the interceptor is registered again {with} a grant");
         self.0.note(event);
-        actions.push(Action::Persist(Part::Limits, None));
+        actions
+            .chain
+            .push(Action::Persist(Part::new("limits"), None));
     }
 }
 
 /// Makes a pipeline whose only interceptor notes its calls.
 fn noting_pipeline(proxy: &AmrmProxy, trace: &Trace, rm_token: Token) -> Arc<Pipeline> {
-    let identity = AttemptIdentity {
+    let attempt = Attempt::new(AttemptIdentity {
         attempt: ATTEMPT,
         user: "alice".to_owned(),
         tags: Vec::new(),
         role_history: None,
-    };
-    let mut work = proxy.work(&identity, rm_token);
-    work.chain = Chain::new(vec![Box::new(Noting(trace.clone()))]);
-    proxy.pipeline(identity, work)
+    });
+    let mut work = proxy.work(&attempt, rm_token);
+    work.chain = Chain::new(vec![pure(Noting(trace.clone()))]);
+    proxy.pipeline(attempt, work)
 }
 
 #[tokio::test]
@@ -126,12 +140,12 @@ async fn interceptors_and_store_know_of_a_new_resource_manager_before_its_next_c
         trace.take(),
         [
             "the interceptor gets allocate",
-            "Asks is stored",
+            "asks is stored",
             "the ResourceManager gets allocate",
-            "Registration is stored",
+            "registration is stored",
             "the ResourceManager gets registerApplicationMaster",
             "the interceptor is registered again with a grant",
-            "Limits is stored",
+            "limits is stored",
             "the ResourceManager gets allocate",
         ]
     );
@@ -140,9 +154,9 @@ async fn interceptors_and_store_know_of_a_new_resource_manager_before_its_next_c
         trace.take()[..5],
         [
             "the interceptor gets allocate",
-            "Asks is stored",
+            "asks is stored",
             "the interceptor is registered again without a grant",
-            "Limits is stored",
+            "limits is stored",
             "the ResourceManager gets allocate",
         ]
     );
@@ -151,7 +165,7 @@ async fn interceptors_and_store_know_of_a_new_resource_manager_before_its_next_c
 /// Makes a proxy over these attempts, each with its identity record only.
 fn restored(trace: &Trace, found: &[(ApplicationAttemptId, Vec<u8>)]) -> Arc<AmrmProxy> {
     let attempts = found.iter().map(|(attempt, identity)| {
-        let parts = AttemptParts::from([(Part::Identity, identity.clone())]);
+        let parts = AttemptParts::from([(IDENTITY.key().to_owned(), identity.clone())]);
         (*attempt, parts)
     });
     let found = StoredState {
@@ -172,10 +186,10 @@ fn of_two_restored_attempts_of_an_application_the_earlier_one_ends() {
     let identity = identity.to_stored();
     let later = ATTEMPT.application_id.attempt(2);
     let proxy = restored(&trace, &[(ATTEMPT, identity.clone()), (later, identity)]);
-    let secrets = proxy.secrets();
+    let tokens = proxy.tokens();
     let is_valid = |attempt| {
-        let token = secrets.token_for(attempt);
-        secrets.retrieve(&token.identifier).is_ok()
+        let token = tokens.local().token_for(attempt);
+        tokens.retrieve(&token.identifier).is_ok()
     };
     assert!(!is_valid(ATTEMPT), "its token opens nothing any more");
     assert!(is_valid(later));

@@ -55,7 +55,7 @@ fn nothing_is_remembered_for_an_am_that_cannot_be_registered_again() {
         &answer_with(1, vec![]),
     );
     assert!(attempt.registration.outstanding.is_none());
-    assert!(!attempt.persisted.contains_key(&Part::Outstanding));
+    assert!(!attempt.persisted.contains_key(&OUTSTANDING));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn an_attempt_that_has_finished_leaves_nothing_outstanding() {
     };
     let _ = attempt.outcome(&mut finish, Ok(unregistered));
     assert!(attempt.registration.outstanding.is_none());
-    assert_eq!(attempt.persisted[&Part::Outstanding], None);
+    assert_eq!(attempt.persisted[&OUTSTANDING], None);
 }
 
 #[test]
@@ -153,12 +153,16 @@ fn a_restarted_agent_registers_again_with_what_was_outstanding() {
     );
 }
 
+fn parts(part: Part, value: &[u8]) -> AttemptParts {
+    AttemptParts::from([(part.key().to_owned(), value.to_vec())])
+}
+
 #[test]
 fn records_that_cannot_be_read_leave_it_to_the_am() {
     let mut attempt = Attempt::registered();
     attempt
         .registration
-        .restore(ATTEMPT, Part::Outstanding, &[9, 9]);
+        .restore(ATTEMPT, &parts(OUTSTANDING, &[9, 9]));
     let mut request = attempt.begin(&allocate_with(0, vec![]));
     assert!(attempt.done(&mut request, not_registered()).is_err());
     let stored = OutstandingRecord {
@@ -168,7 +172,7 @@ fn records_that_cannot_be_read_leave_it_to_the_am() {
     let mut attempt = Attempt::registered();
     attempt
         .registration
-        .restore(ATTEMPT, Part::Outstanding, &stored);
+        .restore(ATTEMPT, &parts(OUTSTANDING, &stored));
     let mut request = attempt.begin(&allocate_with(0, vec![]));
     assert!(attempt.done(&mut request, not_registered()).is_err());
 }

@@ -35,14 +35,14 @@ fn the_record_is_removed_when_the_last_ask_is_fulfilled() {
         &allocate_with(0, vec![ask(1, "*", 1)]),
         &answer_with(1, vec![]),
     );
-    assert!(attempt.persisted[&Part::Outstanding].is_some());
+    assert!(attempt.persisted[&OUTSTANDING].is_some());
     attempt.call(
         &allocate_with(1, vec![]),
         &answer_with(2, vec![container(1, 1, "h1")]),
     );
     attempt.call(&allocate_with(2, vec![]), &answer_with(3, vec![]));
     assert!(attempt.registration.outstanding.is_none());
-    assert_eq!(attempt.persisted[&Part::Outstanding], None);
+    assert_eq!(attempt.persisted[&OUTSTANDING], None);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn changes_within_a_second_are_stored_together() {
     );
     assert!(attempt.persisted.is_empty(), "{:?}", attempt.persisted);
     attempt.call(&allocate_with(2, vec![]), &answer_with(3, vec![]));
-    assert!(attempt.persisted[&Part::Outstanding].is_some());
+    assert!(attempt.persisted[&OUTSTANDING].is_some());
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn an_am_that_registers_by_itself_removes_the_record_from_before_a_restart() {
         &answer_with(1, vec![]),
     );
     let mut attempt = before.restarted();
-    assert!(attempt.persisted[&Part::Outstanding].is_some());
+    assert!(attempt.persisted[&OUTSTANDING].is_some());
     attempt.register(&register_request());
-    assert_eq!(attempt.persisted[&Part::Outstanding], None);
+    assert_eq!(attempt.persisted[&OUTSTANDING], None);
 }
 
 #[test]
@@ -115,12 +115,10 @@ fn a_restarted_agent_does_not_register_an_am_that_said_too_much() {
 #[test]
 fn a_record_that_cannot_be_read_is_removed_once_the_am_has_registered_by_itself() {
     let mut before = Attempt::registered();
-    before
-        .persisted
-        .insert(Part::Outstanding, Some(b"junk".to_vec()));
+    before.persisted.insert(OUTSTANDING, Some(b"junk".to_vec()));
     let mut attempt = before.restarted();
     attempt.register(&register_request());
-    assert_eq!(attempt.persisted[&Part::Outstanding], None);
+    assert_eq!(attempt.persisted[&OUTSTANDING], None);
 }
 
 #[test]
@@ -132,6 +130,6 @@ fn nothing_outstanding_is_restored_for_an_am_that_cannot_be_registered_again() {
     );
     before
         .persisted
-        .insert(Part::Registration, Some(b"junk".to_vec()));
+        .insert(REGISTRATION, Some(b"junk".to_vec()));
     assert!(before.restarted().registration.outstanding.is_none());
 }

@@ -6,7 +6,7 @@ use super::*;
 struct Conversation {
     relabel: Relabel,
     response_id: i32,
-    actions: Vec<Action>,
+    actions: Requested<Effect>,
 }
 
 impl Conversation {
@@ -15,7 +15,7 @@ impl Conversation {
         let mut talk = Self {
             relabel: relabel(100),
             response_id: 0,
-            actions: Vec::new(),
+            actions: Requested::new(),
         };
         let asked = AllocateRequestProto {
             ask: vec![ask(1, "*", 10)],
@@ -33,7 +33,7 @@ impl Conversation {
             ..message
         });
         self.relabel
-            .on_request(&mut request, &context(at_ms), &mut self.actions)
+            .on_request(&mut request, &context(at_ms), &mut self.actions.actions())
             .unwrap();
         AllocateRequestProto::decode(request.message.encode()).unwrap()
     }
@@ -45,7 +45,7 @@ impl Conversation {
             AmMethod::Allocate,
             &mut outcome,
             &context(at_ms),
-            &mut self.actions,
+            &mut self.actions.actions(),
         );
         self.response_id += 1;
         AllocateResponseProto::decode(outcome.unwrap().message.encode()).unwrap()
@@ -63,7 +63,7 @@ impl Conversation {
             ..allocate(&AllocateRequestProto::default())
         };
         self.relabel
-            .on_request(&mut register, &context(at_ms), &mut self.actions)
+            .on_request(&mut register, &context(at_ms), &mut self.actions.actions())
             .unwrap();
         self.response_id = 0;
     }
@@ -81,17 +81,12 @@ impl Conversation {
     }
 
     fn node_updates(&mut self) -> Vec<NodeUpdate> {
-        let actions = std::mem::take(&mut self.actions);
-        let update = |action| match action {
-            Action::UpdateContainers(update) => Some(update),
-            Action::UseRmToken(_)
-            | Action::Persist(..)
-            | Action::WithdrawUpdates(_)
-            | Action::SaveHistory(_)
-            | Action::PublishHistory(_)
-            | Action::Observe(_) => None,
+        let effects = std::mem::take(&mut self.actions.own);
+        let update = |effect| match effect {
+            Effect::UpdateContainers(update) => Some(update),
+            Effect::WithdrawUpdates(_) => None,
         };
-        actions.into_iter().filter_map(update).collect()
+        effects.into_iter().filter_map(update).collect()
     }
 }
 
@@ -209,9 +204,10 @@ fn what_is_old_is_promoted_once_its_node_is_told_and_the_master_hears_nothing_of
     };
     assert_eq!(talk.node_updates(), [update]);
     assert_eq!(talk.promotions(3000), []);
-    talk.actions.clear();
+    talk.actions = Requested::new();
     talk.answer(3000, &with_end(7, 0));
-    assert_eq!(talk.actions, [Action::WithdrawUpdates(vec![known_as(7)])]);
+    let withdrawn = Effect::WithdrawUpdates(vec![known_as(7)]);
+    assert_eq!(talk.actions.own, [withdrawn]);
     assert!(talk.relabel.promotions.is_empty());
 }
 
@@ -262,8 +258,12 @@ fn a_promotion_whose_call_failed_is_asked_for_again_and_no_other_in_the_same_cal
     let refusal = RemoteException::new(wire::exception::HadoopException::YarnException, "no");
     let context = context(1000);
     let method = AmMethod::Allocate;
-    talk.relabel
-        .on_response(method, &mut Err(refusal), &context, &mut Vec::new());
+    talk.relabel.on_response(
+        method,
+        &mut Err(refusal),
+        &context,
+        &mut Requested::new().actions(),
+    );
     assert_eq!(talk.promotions(1000).len(), 1);
     // The call is abandoned without an answer.
     assert_eq!(talk.promotions(1000).len(), 1);
@@ -298,7 +298,7 @@ fn a_repeated_call_is_new_to_a_resource_manager_that_has_forgotten() {
         None,
         &mut allocate(&AllocateRequestProto::default()),
         &context(0),
-        &mut Vec::new(),
+        &mut Requested::new().actions(),
     );
     talk.answer(0, &with_containers(&[7]));
     assert_eq!(talk.promotions(1000).len(), 1);
@@ -309,12 +309,13 @@ fn a_call_that_may_have_arrived_is_made_again_with_the_same_promotions_counted_o
     let mut talk = Conversation::begin();
     talk.heartbeat(0, &with_containers(&[7]));
     talk.heartbeat(500, &with_containers(&[8]));
-    talk.actions.clear();
+    talk.actions = Requested::new();
     let asked = talk.promotions(1000);
     assert_eq!(asked.len(), 1);
     // The second container is due, too.
     assert_eq!(talk.promotions(2000), asked);
-    assert_eq!(talk.actions, [Action::Observe(Observation::PromotionAsked)]);
+    let asked = Action::Observe(Observation::PromotionAsked);
+    assert_eq!(talk.actions.chain, [asked]);
     talk.answer(2000, &AllocateResponseProto::default());
     let next = talk.promotions(2000);
     assert_eq!(next.len(), 1);
@@ -397,8 +398,12 @@ fn an_update_that_cannot_be_read_is_left_to_the_master() {
     let received = response.message.encode();
     let mut outcome = Ok(response);
     let method = AmMethod::Allocate;
-    talk.relabel
-        .on_response(method, &mut outcome, &context(0), &mut talk.actions);
+    talk.relabel.on_response(
+        method,
+        &mut outcome,
+        &context(0),
+        &mut talk.actions.actions(),
+    );
     assert_eq!(outcome.unwrap().message.encode(), received);
 }
 

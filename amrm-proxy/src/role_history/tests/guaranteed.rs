@@ -192,7 +192,7 @@ fn named_nodes_are_given_up_after_a_restart_of_the_agent_too() {
     before.ask(vec![line("*", 1)]);
     before.give(&[]);
     let record = |part: Part| {
-        let stored = before.actions.iter().rev().find_map(|action| {
+        let stored = before.actions.chain.iter().rev().find_map(|action| {
             if let Action::Persist(stored, record) = action
                 && *stored == part
             {
@@ -205,8 +205,10 @@ fn named_nodes_are_given_up_after_a_restart_of_the_agent_too() {
     };
     let mut after = Talk::new(true, "");
     let now = context(0).now;
-    for part in [Part::RoleHistory, Part::RoleHistoryPlaces] {
-        after.interceptor.restore(ATTEMPT, part, &record(part), now);
+    for part in [ASKS, PLACES] {
+        let value = record(part);
+        let interceptor = &mut after.interceptor;
+        interceptor.restore(ATTEMPT, part, &value, now, &mut Vec::new());
     }
     // The history is not loaded, so no node is to be named any more.
     assert_eq!(after.ask(Vec::new()), ["/default-rack 0", "n7 0", "* 1"]);
@@ -223,7 +225,7 @@ fn a_master_that_registers_again_begins_anew() {
         ..allocate(&AllocateRequestProto::default())
     };
     talk.interceptor
-        .on_request(&mut register, &context(0), &mut talk.actions)
+        .on_request(&mut register, &context(0), &mut talk.actions.actions())
         .unwrap();
     talk.response_id = 0;
     assert_eq!(
@@ -269,7 +271,7 @@ fn containers_of_a_lost_answer_are_wanted_again_from_a_new_resource_manager() {
     talk.give(&[(2, "n7")]);
     talk.response_id = 0;
     let mut request = talk.send(Vec::new());
-    let (now, actions) = (context(talk.now_ms), &mut talk.actions);
+    let (now, actions) = (context(talk.now_ms), &mut talk.actions.actions());
     talk.interceptor
         .on_reregistered(None, &mut request, &now, actions);
     assert_eq!(talk.give(&[]), [0; 0]);

@@ -4,8 +4,8 @@ use super::*;
 use crate::role_history::publish::fill;
 
 fn saves(talk: &Talk) -> Vec<&Snapshot> {
-    let saves = talk.actions.iter().filter_map(|action| {
-        if let Action::SaveHistory(snapshot) = action {
+    let saves = talk.actions.own.iter().filter_map(|action| {
+        if let Effect::Save(snapshot) = action {
             Some(&**snapshot)
         } else {
             None
@@ -29,15 +29,50 @@ fn opportunistic_asks_prefer_the_nodes_of_the_history_and_keep_their_lines() {
     let mut expected = HostPreferences::new(30_000);
     let hosts = ["n7", "n3"].map(Into::into).to_vec();
     expected.set(Priority(PRIORITY), 0, hosts);
-    assert_eq!(request.preferences, expected);
+    assert_eq!(request.notes.get(), Some(&expected));
     let sent = AllocateRequestProto::decode(request.message.encode()).unwrap();
     assert_eq!(sent.ask, [opportunistic("*", 1)]);
+}
+
+/// Returns whether an opportunistic container is asked for on the node of one that waited for ten
+/// minutes, as far as this node knows, and then failed.
+fn is_asked_for_after_a_failure(change: impl FnOnce(&mut ContainerStatusProto)) -> bool {
+    let mut talk = Talk::new(false, "");
+    talk.news(none_found(0));
+    talk.send(vec![opportunistic("*", 1)]);
+    talk.give(&[(2, "n1")]);
+    talk.pass(600_000);
+    talk.send(Vec::new());
+    let mut ended = completed(&[(2, 1)]);
+    change(&mut ended.completed_container_statuses[0]);
+    talk.answer(&ended);
+    let request = talk.send(vec![opportunistic("*", 1)]);
+    let mut expected = HostPreferences::new(30_000);
+    expected.set(Priority(PRIORITY), 0, vec!["n1".into()]);
+    request.notes.get() == Some(&expected)
+}
+
+#[test]
+fn a_failure_is_a_failed_start_unless_the_container_is_known_to_have_run() {
+    let opportunistic = |status: &mut ContainerStatusProto| {
+        status.set_execution_type(ExecutionTypeProto::Opportunistic);
+    };
+    let ran = |ran_ms: u64| {
+        move |status: &mut ContainerStatusProto| {
+            opportunistic(status);
+            status.container_attributes = vec![wire::run_time::attribute(ran_ms)];
+        }
+    };
+    assert!(is_asked_for_after_a_failure(|_| ()), "a guaranteed one");
+    assert!(!is_asked_for_after_a_failure(opportunistic));
+    assert!(!is_asked_for_after_a_failure(ran(100)));
+    assert!(is_asked_for_after_a_failure(ran(500_000)));
 }
 
 #[test]
 fn a_history_that_comes_late_changes_the_asks() {
     let mut talk = Talk::new(true, "");
-    talk.news(&HistoryNews::Late);
+    talk.news(HistoryNews::Late);
     assert_eq!(talk.ask(vec![line("*", 1)]), ["* 1"]);
     talk.give(&[]);
     talk.load(&["n7"]);
@@ -50,7 +85,7 @@ fn a_history_that_comes_late_changes_the_asks() {
 #[test]
 fn containers_and_their_ends_are_saved() {
     let mut talk = Talk::new(false, "");
-    talk.news(&none_found(1));
+    talk.news(none_found(1));
     talk.pass(1_000);
     talk.ask(vec![line("*", 2)]);
     talk.give(&[(2, "n1"), (3, "n2")]);
@@ -63,7 +98,7 @@ fn containers_and_their_ends_are_saved() {
     talk.ask(vec![line("*", 0)]);
     talk.answer(&completed(&[(2, 0)]));
     assert_eq!(saves(&talk).len(), 1);
-    talk.news(&HistoryNews::Saved(first));
+    talk.news(HistoryNews::Saved(first));
     talk.ask(Vec::new());
     talk.give(&[]);
     let second = saves(&talk)[1];
@@ -81,7 +116,7 @@ fn nothing_is_saved_before_the_files_are_loaded_or_without_them() {
     talk.pass(60_000);
     talk.ask(vec![line("*", 1)]);
     talk.give(&[(2, "n1")]);
-    talk.news(&HistoryNews::Unavailable);
+    talk.news(HistoryNews::Unavailable);
     talk.pass(60_000);
     talk.ask(Vec::new());
     talk.give(&[]);
@@ -91,13 +126,13 @@ fn nothing_is_saved_before_the_files_are_loaded_or_without_them() {
 #[test]
 fn a_failed_save_is_repeated_after_a_pause_that_doubles() {
     let mut talk = Talk::new(false, "");
-    talk.news(&none_found(0));
+    talk.news(none_found(0));
     talk.pass(1_000);
     talk.ask(vec![line("*", 1)]);
     talk.give(&[(2, "n1")]);
     for (tries, pause_ms) in (1..).zip([2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 64_000]) {
         assert_eq!(saves(&talk).len(), tries);
-        talk.news(&HistoryNews::SaveFailed);
+        talk.news(HistoryNews::SaveFailed);
         for wait_ms in [pause_ms - 1, 1] {
             assert_eq!(saves(&talk).len(), tries);
             talk.pass(wait_ms);
@@ -108,7 +143,7 @@ fn a_failed_save_is_repeated_after_a_pause_that_doubles() {
     assert_eq!(saves(&talk).len(), 8);
     assert!(talk.events().contains(&HistoryEvent::SaveFailed));
     let last = saves(&talk)[7].clone();
-    talk.news(&HistoryNews::Saved(last));
+    talk.news(HistoryNews::Saved(last));
     talk.pass(1_000);
     talk.ask(Vec::new());
     talk.answer(&completed(&[(2, 0)]));
@@ -130,7 +165,7 @@ fn containers_of_an_earlier_attempt_run_where_they_run() {
         AmMethod::Register,
         &mut outcome,
         &context(0),
-        &mut talk.actions,
+        &mut talk.actions.actions(),
     );
     assert_eq!(
         talk.ask(vec![line("*", 1)]),
@@ -159,14 +194,14 @@ fn the_view_shows_roles_asks_and_placements() {
     let mut talk = Talk::new(true, "").loaded(&["n7", "n3"]);
     talk.ask(vec![line("*", 2)]);
     talk.give(&[(2, "n7")]);
-    let views = talk.actions.iter().filter_map(|action| {
-        if let Action::PublishHistory(view) = action {
+    let mut views = talk.actions.own.iter().filter_map(|action| {
+        if let Effect::Publish(view) = action {
             Some(view)
         } else {
             None
         }
     });
-    let view = views.last().unwrap();
+    let view = views.next_back().unwrap();
     assert_eq!((view.service.as_str(), view.nodes), ("store", 2));
     let role = &view.roles[0];
     assert_eq!(role.name, "priority-1");

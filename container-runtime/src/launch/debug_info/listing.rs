@@ -294,6 +294,25 @@ mod tests {
     }
 
     #[test]
+    fn links_in_a_resource_are_listed_and_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (secret, resource) = (root.path().join("secret"), root.path().join("resource"));
+        for folder in [&secret, &resource] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        std::fs::write(secret.join("hidden"), "").unwrap();
+        symlink(&secret, resource.join("out")).unwrap();
+        // Also where the launch has a link to each name in the resource.
+        let (folders, job) = job(&[("lib", &resource), ("out", &resource.join("out"))]);
+        let work_dir = folders.dirs.work_dir.path();
+        symlink(&resource, work_dir.join("lib")).unwrap();
+        symlink(resource.join("out"), work_dir.join("out")).unwrap();
+        let text = listed(job);
+        let shown = format!(" ./lib/out -> {}\n", secret.display());
+        assert!(text.contains(&shown) && !text.contains("hidden"), "{text}");
+    }
+
+    #[test]
     fn depth_and_size_are_bounded() {
         let (folders, first) = job(&[]);
         let work_dir = folders.dirs.work_dir.path();

@@ -8,14 +8,17 @@ use localize::ContainerFolder;
 use records::ContainerId;
 
 use super::Launcher;
-use crate::launch::exit_watch::{Watch, reap};
+use crate::launch::exit_watch::Watch;
 use crate::launch::leader::{AdoptedLeader, WatchedLeader};
+use crate::launch::places::turns_of;
 
 /// Process of a container that an earlier agent started.
 #[derive(Clone, Debug)]
 pub struct Adoption {
     /// Id of the container.
     pub id: ContainerId,
+    /// The application's submitter.
+    pub user: Arc<str>,
     /// Session leader and process group, alive or not.
     pub process: ProcessIdentity,
     /// Folder of its output.
@@ -30,6 +33,7 @@ impl Launcher {
     pub fn adopt(&self, adoption: Adoption) {
         let Adoption {
             id,
+            user,
             process,
             log_dir,
             is_confined,
@@ -44,6 +48,7 @@ impl Launcher {
         let _runtime = self.runtime.enter();
         let watch = Watch {
             id,
+            user: turns_of(&user),
             leader: WatchedLeader::Adopted(AdoptedLeader::of(process, exits)),
             orders,
             log_dir,
@@ -62,7 +67,7 @@ impl Launcher {
     /// says nothing: that one stays.
     pub fn release(&self, id: ContainerId, pid: Option<i32>) {
         if let Some(leader) = self.registry.take_ended(id, pid) {
-            reap(id, leader);
+            self.registry.reap(leader);
         }
         if let Some(outlives) = &self.outlives {
             outlives.starts.forget(&id.to_string());

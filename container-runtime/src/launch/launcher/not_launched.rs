@@ -21,17 +21,23 @@ impl<E: Into<LaunchError>> From<E> for NotLaunched {
 impl NotLaunched {
     /// Returns the event that ends the launch.
     pub(super) fn event(&self, id: ContainerId) -> LaunchEvent {
-        let (status, diagnostics) = match self {
+        let (status, diagnostics, is_of_node) = match self {
             Self::Terminated => (
                 ContainerExitStatus::TERMINATED,
                 "Container terminated before launch.".to_owned(),
+                false,
             ),
-            Self::Failed(error) => (error.exit_status(), crate::error_chain(error)),
+            Self::Failed(error) => (
+                error.exit_status(),
+                crate::error_chain(error),
+                error.is_of_node(),
+            ),
         };
         LaunchEvent::LaunchFailed {
             id,
             status,
             diagnostics,
+            is_of_node,
         }
     }
 }

@@ -195,7 +195,9 @@ async fn observe(config: LaunchConfig, plan: &LaunchPlan, root: &Path) -> String
         let event = timeout(DEADLINE, events.recv()).await;
         match event.expect("an event in time").unwrap() {
             LaunchEvent::Launched { pid, .. } => leader = pid.to_string(),
-            LaunchEvent::ProcessesGone(_) | LaunchEvent::StrangersGone(_) => {}
+            LaunchEvent::ProcessesGone(_)
+            | LaunchEvent::ProcessesStay(_)
+            | LaunchEvent::StrangersGone(_) => {}
             end @ (LaunchEvent::LaunchFailed { .. } | LaunchEvent::Exited { .. }) => {
                 writeln!(seen, "{end:#?}").unwrap();
                 break;

@@ -129,3 +129,28 @@ fn what_is_replaced_again_and_again_takes_no_more_memory() {
     assert_eq!(replace(1..50, true), (2, 2, 2), "the one to go back to");
     assert_eq!(replace(50..100, false), (1, 1, 1));
 }
+
+#[test]
+fn what_became_of_resources_is_told_after_the_end_until_it_is_forgotten() {
+    let mut cache = Cache::new(8192, 100, FIRST_ID);
+    localize(&mut cache, 0, &["/a"]);
+    fail_one(&mut cache, 0, "/missing");
+    localize(&mut cache, 1, &["/b"]);
+    let all = vec![wanted(&private(), "/pending")];
+    let request = cache.register(container(1), SetNumber(1), joe(), all);
+    begin_all(&mut cache, request);
+    let told = |cache: &Cache| [0, 1].map(|set| status(cache, set));
+    let before = told(&cache);
+    let of_second = ["/a Completed", "/b Completed", "/pending Pending"];
+    assert_eq!(before[1], of_second.map(|line| format!("link to {line}")));
+    assert_eq!(cache.release(container(1)), [request]);
+    cache.assert_invariants();
+    assert_eq!(told(&cache), before);
+    assert_eq!(unused(&mut cache), ["a", "b"], "the files need not stay");
+    assert_eq!(told(&cache), before);
+    // A second release has nothing to add.
+    cache.release(container(1));
+    assert_eq!(told(&cache), before);
+    cache.forget_past(container(1));
+    assert_eq!(told(&cache), [[""; 0]; 2]);
+}

@@ -74,7 +74,7 @@ fn the_next_attempt_begins_with_nothing_of_the_last() {
     assert!(answer.applications_to_cleanup.is_empty(), "it goes on");
     let second = world.start_master();
     assert_eq!(second.attempt_id, 2);
-    assert_eq!(world.master_of(second).id, (1 << 40) + 1);
+    assert_eq!(world.master_of(second).id, 1);
     let answer = world.allocate(second, AllocateRequestProto::default());
     assert!(answer.completed_container_statuses.is_empty());
     assert_eq!(world.core.free_resources().memory_mb, 3 * SLOT_MB);
@@ -104,7 +104,7 @@ fn a_master_that_was_launched_and_never_registered_is_tried_again() {
     world.core.master_launched(first, Ok(()), world.now);
     world.pass(1_001);
     let answer = world.heartbeat(&node(1), 0, Vec::new());
-    let killed = first.container((1 << 40) + 1);
+    let killed = first.container(1);
     assert_eq!(answer.containers_to_cleanup, [killed.into()]);
     assert_eq!(world.state(application), (ApplicationState::Accepted, 2));
 }
@@ -167,5 +167,5 @@ fn ids_stand_in_the_epoch_that_is_configured() {
     assert_eq!(container.id, (7 << 40) + 2);
     let text = container.to_string();
     assert!(text.starts_with("container_e07_"), "{text}");
-    assert_eq!(text.parse(), Ok(container));
+    assert_eq!(text.parse(), Ok(container.name()));
 }

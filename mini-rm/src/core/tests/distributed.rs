@@ -9,7 +9,7 @@ use super::*;
 use crate::refusal::AllocationFault;
 
 /// Id from which nodes count down in the first epoch.
-const START: i64 = 1 << 40;
+const START: i64 = 0;
 
 impl World {
     /// Returns a world of one node with capacity and a queue, and an AM that registered through it.

@@ -113,7 +113,7 @@ fn a_container_lost_before_its_master_got_it_is_replaced_and_its_end_reported_on
     assert!(ids(&world.ask(attempt, 1, ExecutionType::Guaranteed)).is_empty());
     world.register(&node(2), 1, Vec::new());
     world.pass(500);
-    let lost = attempt.container((1 << 40) + 2);
+    let lost = attempt.container(2);
     assert_eq!(world.core.containers[&lost].node, node(2));
     world.heartbeat(&node(1), 0, vec![status(world.master_of(attempt), None)]);
     world.pass(1_000);
@@ -121,7 +121,7 @@ fn a_container_lost_before_its_master_got_it_is_replaced_and_its_end_reported_on
     assert_eq!((ids(&answer), exits(&answer)), (vec![], vec![-100]));
     world.register(&node(3), 1, Vec::new());
     let answer = world.next_call(attempt);
-    let next = attempt.container((1 << 40) + 3);
+    let next = attempt.container(3);
     assert_eq!((ids(&answer), exits(&answer)), (vec![next], vec![]));
     world.register(&node(4), 1, Vec::new());
     assert!(

@@ -116,6 +116,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-named-host", Some("10"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-node", Some("1"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.placement", Some("spread"), Text),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.token", Some("replace"), Text),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.dir", None, Text),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.user-mb", Some("64"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.placement-timeout-ms", Some("30000"), Count),
@@ -134,4 +135,8 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.health-checker.timeout-ms", Some("1200000"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.health-checker.run-before-startup", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.health-checker.interval-ms", Some("600000"), Millis),
+    key(Honoured, YarnDefault, "yarn.nodemanager.runtime.linux.sandbox-mode", Some("disabled"), Text),
+    key(Honoured, YarnDefault, "yarn.nodemanager.runtime.linux.allowed-runtimes", Some("default"), List),
+    key(Honoured, YarnDefault, "yarn.nodemanager.runtime.linux.type", None, Text),
+    key(Honoured, YarnDefault, "yarn.nodemanager.webapp.rest-csrf.enabled", Some("false"), Flag),
 ];

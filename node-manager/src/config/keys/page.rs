@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hadoop_conf::{Key, KeyClass};
+use hadoop_conf::{Key, KeyClass, Unit};
 
+use super::odd_values::IN_WORDS;
 use crate::config::keys;
+use crate::config::read_security::PROTECTIONS;
 
 /// Variable with which the test writes the page instead of comparing it.
 const WRITE: &str = "NM_AGENT_WRITE_PAGES";
@@ -29,33 +31,96 @@ Read from the file that `hadoop.ssl.server.conf` names, and from no other ([shuf
 
 const OWN: &str = "yarn.nodemanager.agent.";
 
-type Section = (&'static str, &'static str, fn(&Key) -> bool);
+const PROTECTIONS_HEAD: &str = "
+## Protections that the agent lacks
+
+A property that asks for one of them is a problem, and the agent does not start, unless
+`yarn.nodemanager.agent.accept-unsafe` lists the property: then the lack is a warning.
+
+| Property | With it accepted |
+|---|---|
+";
+
+/// Title, text, column of odd values, and which properties belong to it.
+type Section = (&'static str, &'static str, bool, fn(&Key) -> bool);
 
 const SECTIONS: [Section; 5] = [
     (
         "Obeyed",
-        "As in Hadoop, unless a page of these docs says otherwise.",
+        "As in Hadoop, unless a page of these docs says otherwise.
+
+A value that a property is not meant for is read as Hadoop reads it. Where Hadoop's NodeManager does not
+start, the agent does not either (\"refused\"); where it goes on with another value, so does the agent, with a
+warning that names it. A flag that protects is refused where Hadoop's reading would leave open what may
+have been meant to be closed: `yarn.acl.enable` = `0` is read as `false`, and `yes` is refused. Properties
+of a part that is off are not judged.",
+        true,
         |key| key.class == KeyClass::Honoured && !key.name.starts_with(OWN),
     ),
-    ("Of this agent", "A Java NodeManager ignores them.", |key| {
-        key.class == KeyClass::Honoured && key.name.starts_with(OWN)
-    }),
+    (
+        "Of this agent",
+        "A Java NodeManager ignores them. Odd values are refused.",
+        false,
+        |key| key.class == KeyClass::Honoured && key.name.starts_with(OWN),
+    ),
     (
         "Taken over while the agent runs",
         "By `nm-agent reload` and SIGHUP. All others take effect at the next start, and are named then.",
+        false,
         |key| keys::is_taken_at_run_time(key.name),
     ),
     (
         "Not obeyed yet",
         "A value that differs from the default is reported by `nm-agent check` and in the log at start.",
+        false,
         |key| key.class == KeyClass::Later,
     ),
     (
         "Without meaning here",
-        "They are about Java, Windows or plug-ins, and are ignored in silence.",
+        "They are about Java or Windows, and are ignored in silence.",
+        false,
         |key| key.class == KeyClass::NotApplicable,
     ),
 ];
+
+/// Returns what becomes of odd values, for people.
+fn odd(key: &Key) -> String {
+    let in_words = IN_WORDS.iter().find(|(name, _)| *name == key.name);
+    if let Some((_, words)) = in_words {
+        return (*words).to_owned();
+    }
+    if let Some(rule) = keys::TABLE.lenient(key.name) {
+        return rule.to_string();
+    }
+    match key.unit {
+        Unit::Flag => match keys::TABLE.guard(key.name) {
+            Some(guard) if key.default != Some(flag(guard.protects)) => format!(
+                "the default; refused where it may mean `{}`",
+                flag(guard.protects)
+            ),
+            Some(_) | None => "the default".to_owned(),
+        },
+        Unit::Text | Unit::List => String::new(),
+        Unit::Count
+        | Unit::Millis
+        | Unit::Seconds
+        | Unit::Duration
+        | Unit::Mebibytes
+        | Unit::Bytes
+        | Unit::Characters
+        | Unit::MegabitsPerSecond
+        | Unit::Percent
+        | Unit::Ratio
+        | Unit::Address
+        | Unit::Paths
+        | Unit::ClassName
+        | Unit::Octal => "refused".to_owned(),
+    }
+}
+
+const fn flag(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
 
 fn row(key: &Key) -> String {
     let unit = key.unit.suffix();
@@ -70,17 +135,30 @@ fn row(key: &Key) -> String {
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    for (title, text, belongs) in SECTIONS {
-        write!(
-            page,
-            "\n## {title}\n\n{text}\n\n| Property | Default |\n|---|---|\n"
-        )
-        .unwrap();
-        let mut rows: Vec<String> = keys::all().filter(|key| belongs(key)).map(row).collect();
+    for (title, text, with_odd, belongs) in SECTIONS {
+        let columns = if with_odd {
+            "| Property | Default | Odd values |\n|---|---|---|"
+        } else {
+            "| Property | Default |\n|---|---|"
+        };
+        write!(page, "\n## {title}\n\n{text}\n\n{columns}\n").unwrap();
+        let row_of = |key: &Key| {
+            let row = row(key);
+            if with_odd {
+                format!("{row} {} |", odd(key))
+            } else {
+                row
+            }
+        };
+        let mut rows: Vec<String> = keys::all().filter(|key| belongs(key)).map(row_of).collect();
         rows.sort();
         for row in rows {
             writeln!(page, "{row}").unwrap();
         }
+    }
+    write!(page, "{PROTECTIONS_HEAD}").unwrap();
+    for protection in PROTECTIONS {
+        writeln!(page, "| `{}` | {} |", protection.name, protection.lack).unwrap();
     }
     write!(page, "{SSL_SERVER_HEAD}").unwrap();
     let of_file = keys::SSL_SERVER.keys.iter().copied().flatten();

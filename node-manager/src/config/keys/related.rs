@@ -29,6 +29,10 @@ pub(super) const RELATED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.admin.acl", Some("*"), Text),
     key(Honoured, YarnDefault, "yarn.webapp.filter-entity-list-by-user", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.http.policy", Some("HTTP_ONLY"), Text),
+    key(Honoured, CoreDefault, "hadoop.security.saslproperties.resolver.class", None, ClassName),
+    key(Honoured, YarnDefault, "yarn.intermediate-data-encryption.enable", Some("false"), Flag),
+    key(Later, YarnDefault, "yarn.timeline-service.enabled", Some("false"), Flag),
+    key(Later, YarnDefault, "yarn.sharedcache.enabled", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.resource-types", None, List),
     key(Later, YarnDefault, "yarn.federation.enabled", Some("false"), Flag),
 ];

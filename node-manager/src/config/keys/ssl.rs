@@ -19,6 +19,9 @@ pub(super) const SSL: &[Key] = &[
 pub const SSL_SERVER: KeyTable = KeyTable {
     keys: &[SSL_SERVER_KEYS],
     families: &[],
+    lenient: &[],
+    guards: &[],
+    own_prefix: None,
 };
 
 #[rustfmt::skip]

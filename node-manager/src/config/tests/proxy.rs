@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use amrm_proxy::config::{HistoryRule, InterceptorKind, OptIn, RelabelRule, ThrottleConfig};
+use amrm_proxy::config::{
+    HistoryRule, InterceptorKind, OptIn, RelabelRule, ThrottleConfig, TokenPolicy,
+};
 
 use super::{config, problems, warnings};
 
@@ -32,6 +34,33 @@ fn placement_is_spread_or_in_the_order_of_the_list() {
     assert_eq!(read("spread"), sched::Placement::Spread);
     assert_eq!(read("list-order"), sched::Placement::ListOrder);
     assert_eq!(problems(&[(name, "random")]).len(), 1);
+}
+
+#[test]
+fn who_turns_the_proxy_on_without_a_choice_hears_what_becomes_of_other_jobs() {
+    let name = "agent.amrmproxy.token";
+    let enabled = ("amrmproxy.enabled", "true");
+    let read = |word| config(&[(name, word)]).amrm_proxy.proxy.token;
+    assert_eq!(read("replace"), TokenPolicy::Replace);
+    assert_eq!(read("keep"), TokenPolicy::Keep);
+    assert_eq!(config(&[]).amrm_proxy.proxy.token, TokenPolicy::Replace);
+    assert_eq!(problems(&[(name, "both")]).len(), 1);
+    for on in ["amrmproxy.enabled", "distributed-scheduling.enabled"] {
+        let told = warnings(&[(on, "true")]);
+        let [told] = told.as_slice() else {
+            panic!("{told:?}");
+        };
+        for part in [name, "= replace", "Invalid AMRMToken", "keep"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+    for quiet in [
+        vec![],
+        vec![enabled, (name, "keep")],
+        vec![enabled, (name, "replace")],
+    ] {
+        assert_eq!(warnings(&quiet), [""; 0]);
+    }
 }
 
 #[test]
@@ -66,7 +95,8 @@ fn a_chain_is_read_by_either_name_and_an_unknown_one_refused_with_the_known() {
             InterceptorKind::Forwarder
         ]
     );
-    let messages = problems(&[(name, "org.example.Mine,forwarder")]);
+    let enabled = ("amrmproxy.enabled", "true");
+    let messages = problems(&[enabled, (name, "org.example.Mine,forwarder")]);
     assert_eq!(messages.len(), 1, "{messages:?}");
     for part in [
         name,

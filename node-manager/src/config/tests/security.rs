@@ -1,11 +1,12 @@
 //! Protections that the agent lacks: refused, or accepted by name.
 
 use super::*;
+use crate::runtimes::Runtimes;
 
 const ACCEPT: &str = "agent.accept-unsafe";
 
 /// Settings that can be accepted, with a part of what the message says.
-const REFUSED: [(&str, &str, &str); 4] = [
+const REFUSED: [(&str, &str, &str); 9] = [
     (
         "hadoop.security.authentication",
         "Kerberos",
@@ -22,7 +23,75 @@ const REFUSED: [(&str, &str, &str); 4] = [
         "org.example.Handler",
         "without authentication",
     ),
+    (
+        "hadoop.security.saslproperties.resolver.class",
+        "org.apache.hadoop.security.IngressPortBasedResolver",
+        "neither signed nor encrypted",
+    ),
+    (
+        "yarn.nodemanager.runtime.linux.sandbox-mode",
+        "permissive",
+        "without a sandbox",
+    ),
+    (
+        "yarn.nodemanager.runtime.linux.sandbox-mode",
+        "enforcing",
+        "without a sandbox",
+    ),
+    (
+        "yarn.nodemanager.webapp.rest-csrf.enabled",
+        "true",
+        "missing header",
+    ),
+    (
+        "yarn.intermediate-data-encryption.enable",
+        "true",
+        "encrypts no data",
+    ),
 ];
+
+const LINUX: (&str, &str) = ("container-executor.class", "LinuxContainerExecutor");
+
+#[test]
+fn a_runtime_that_the_node_lacks_is_refused_or_accepted_where_containers_would_run_without() {
+    for (name, value) in [
+        ("yarn.nodemanager.runtime.linux.type", "docker"),
+        ("yarn.nodemanager.runtime.linux.allowed-runtimes", "docker"),
+    ] {
+        let told = problems(&[LINUX, (name, value)]);
+        let accepting = format!("add {name} to yarn.nodemanager.agent.accept-unsafe");
+        assert!(
+            told.len() == 1 && told[0].contains(&accepting),
+            "{name}: {told:?}"
+        );
+        let told = warnings(&[LINUX, (name, value), (ACCEPT, name)]);
+        assert!(
+            told.len() == 1 && told[0].contains("run as plain processes"),
+            "{name}: {told:?}"
+        );
+        // Hadoop's other executor has no runtimes.
+        let told = warnings(&[(name, value)]);
+        assert!(
+            told.len() == 1 && told[0].contains("as in Hadoop"),
+            "{name}: {told:?}"
+        );
+        config(&[(name, value)]);
+    }
+}
+
+#[test]
+fn containers_may_ask_for_runtimes_only_where_hadoop_lets_them() {
+    assert_eq!(config(&[]).launch.runtimes, Runtimes::Ignored);
+    assert_eq!(config(&[LINUX]).launch.runtimes, Runtimes::PlainOnly);
+    let own_user = (ACCEPT, "yarn.nodemanager.container-executor.class");
+    let runtimes = config(&[LINUX, own_user]).launch.runtimes;
+    assert_eq!(runtimes, Runtimes::PlainOnly);
+    let told = warnings(&[LINUX, ("runtime.linux.allowed-runtimes", "default,docker")]);
+    assert!(
+        told.len() == 1 && told[0].contains("that ask for another fail"),
+        "{told:?}"
+    );
+}
 
 #[test]
 fn a_missing_protection_is_refused_with_the_property_that_accepts_it() {
@@ -83,6 +152,12 @@ fn settings_without_a_protection_are_not_refused() {
         ("hadoop.http.authentication.type", "simple"),
         ("hadoop.http.authentication.type", "anonymous"),
         ("hadoop.rpc.protection", "privacy,authentication"),
+        ("runtime.linux.sandbox-mode", "disabled"),
+        ("runtime.linux.type", "default"),
+        (
+            "hadoop.security.saslproperties.resolver.class",
+            "org.apache.hadoop.security.SaslPropertiesResolver",
+        ),
         (ACCEPT, "hadoop.security.authorization"),
     ] {
         let told = warnings(&[(name, value)]);

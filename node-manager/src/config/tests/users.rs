@@ -91,7 +91,7 @@ fn a_file_that_others_may_write_or_that_is_wrong_is_a_problem() {
 
 #[test]
 fn a_pattern_that_cannot_be_compiled_is_a_problem() {
-    let told = problems(&[(PATTERN, "(")]);
+    let told = problems(&[(CLASS, LINUX), (PATTERN, "(")]);
     assert!(
         told.len() == 1 && told[0].contains("regular expression"),
         "{told:?}"

@@ -25,6 +25,70 @@ fn a_refused_start_may_be_tried_again_with_the_same_token_and_an_accepted_one_no
     );
 }
 
+#[test]
+fn of_two_ids_with_one_text_the_second_is_refused_as_long_as_the_first_is_here() {
+    let mut node = Node::new();
+    let expiring = |n: i64, now: EpochMillis| {
+        let mut request = request(n);
+        request.token = Arc::new(ContainerTokenIdentifierProto {
+            expiry_time_stamp: Some(now.0 + 1),
+            ..token(&request.spec)
+        });
+        request
+    };
+    let first = expiring(-1, node.now.wall);
+    let outcome = node.core.start(asker(), first, node.now);
+    assert!(matches!(outcome, StartOutcome::Started));
+    // The token of the first has expired since, so that only the container speaks against it.
+    node.now.wall.0 += 100;
+    let refusal = node.refusal(expiring((1 << 40) - 1, node.now.wall));
+    assert!(refusal.message.contains("already is running"), "{refusal}");
+}
+
+#[test]
+fn a_container_whose_id_a_node_counted_down_is_explained_by_its_text() {
+    let mut node = Node::new();
+    node.start(-1);
+    let name = container_id(-1).to_string().parse().unwrap();
+    let explained = node.core.operator_explanation(name, node.now);
+    assert!(explained.is_some());
+}
+
+#[test]
+fn the_status_of_an_end_tells_how_long_the_container_ran_and_not_how_long_it_waited() {
+    let mut node = Node::new();
+    assert!(matches!(node.start(1), StartOutcome::Started));
+    node.now.mono = node.now.mono + 60_000;
+    node.launched(1);
+    node.now.mono = node.now.mono + 70;
+    let ran = |node: &mut Node| {
+        let statuses = node.core.heartbeat_report(node.now).containers;
+        statuses.iter().map(wire::run_time::of).collect::<Vec<_>>()
+    };
+    assert_eq!(ran(&mut node), [None], "it runs");
+    node.exit(1, 3);
+    assert_eq!(ran(&mut node), [Some(70)]);
+}
+
+/// The sentence of `docs/users.md`: the check comes before any executor.
+#[test]
+fn names_that_are_no_folders_names_are_refused_with_the_text_of_the_docs() {
+    let docs = include_str!("../../../../docs/users.md");
+    for name in ["DOM\\bob", "john doe"] {
+        assert!(docs.contains(&format!("`{name}`")), "{name}");
+        let mut node = Node::new();
+        let mut request = request(1);
+        request.token = Arc::new(ContainerTokenIdentifierProto {
+            app_submitter: Some(name.to_owned()),
+            ..token(&request.spec)
+        });
+        let text = format!("invalid user name {name:?}");
+        let refusal = node.refusal(request);
+        assert!(refusal.message.ends_with(&text), "{refusal}");
+        assert!(name.contains(' ') || docs.contains(&text), "{text}");
+    }
+}
+
 /// A request whose launch context takes nearly as much as a context may.
 fn large_request(n: i64) -> StartRequest {
     let mut large = request_for(container_id(n), ExecutionType::Opportunistic);

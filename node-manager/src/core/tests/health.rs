@@ -68,3 +68,42 @@ fn pages_see_the_time_the_figures_and_the_log_directories_of_the_last_look() {
     assert_eq!(about.local_dirs.good_utilization_percent, 50);
     assert_eq!(about.log_roots, [std::path::PathBuf::from("/log")]);
 }
+
+#[test]
+fn a_node_that_starts_no_process_is_unhealthy_until_a_pause_is_over_or_one_starts() {
+    let mut node = Node::new();
+    let launch_fails = |node: &mut Node, number: i64, is_of_node: bool| {
+        node.start(number);
+        node.work();
+        node.handle(LaunchEvent::LaunchFailed {
+            id: container_id(number),
+            status: ContainerExitStatus::LAUNCH_FAILED,
+            diagnostics: "cannot create a process".to_owned(),
+            is_of_node,
+        });
+    };
+    for number in 1..=40 {
+        launch_fails(&mut node, number, false);
+    }
+    let healthy = (true, String::new());
+    assert_eq!(after(&mut node, []), healthy, "a container's own fault");
+    for number in 41..=50 {
+        assert_eq!(after(&mut node, []), healthy);
+        launch_fails(&mut node, number, true);
+    }
+    let (is_healthy, report) = after(&mut node, []);
+    assert!(
+        !is_healthy && report.ends_with("cannot create a process"),
+        "{report}"
+    );
+    // The pause passes, and the next launch decides.
+    let ends = node.core.health.next_deadline().unwrap();
+    assert!(node.core.next_deadline().unwrap() <= ends);
+    node.now.mono = ends;
+    node.core.tick(node.now);
+    assert_eq!(after(&mut node, []), healthy);
+    launch_fails(&mut node, 51, true);
+    assert!(!after(&mut node, []).0);
+    node.run(52);
+    assert_eq!(after(&mut node, []), healthy);
+}

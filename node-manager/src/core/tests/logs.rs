@@ -6,6 +6,7 @@ use log_aggregation::policy::Policy;
 use log_aggregation::upload::{RemoteLog, Uploaded, UploadedFile};
 use node_web::access::AccessList;
 use node_web::overview::Decision;
+use records::ContainerName;
 use time::UtcOffset;
 use wire::proto::hadoop_yarn::{ContainerTypeProto, LogAggregationStatusProto};
 
@@ -33,8 +34,10 @@ fn orders(node: &mut Node) -> Vec<String> {
         };
         orders.push(match order {
             LogOrder::Begin(app) => format!("begin {} of {}", app.id.id, app.user.as_str()),
-            LogOrder::ContainerStarted(id, role) => format!("started {} {role:?}", id.id),
-            LogOrder::ContainerEnded(end) => format!("ended {} {}", end.id.id, end.exit_status.0),
+            LogOrder::ContainerStarted(id, role) => format!("started {} {role:?}", id.number()),
+            LogOrder::ContainerEnded(end) => {
+                format!("ended {} {}", end.id.number(), end.exit_status.0)
+            }
             LogOrder::Finish(id) => format!("finish {}", id.id),
         });
     }
@@ -45,8 +48,9 @@ fn outcome(is_last: bool) -> Outcome {
     Outcome {
         application: APP,
         result: Ok(Uploaded {
-            files: vec![UploadedFile {
-                container: container_id(1),
+            files: 1,
+            listed: vec![UploadedFile {
+                container: container_id(1).name(),
                 name: "stdout".to_owned(),
                 modified_s: 0,
                 length: 3,
@@ -57,6 +61,7 @@ fn outcome(is_last: bool) -> Outcome {
                 completed_at: EpochMillis(17),
                 removed: Vec::new(),
             }),
+            ..Uploaded::default()
         }),
         is_last,
     }
@@ -68,6 +73,14 @@ fn reports(node: &mut Node) -> Vec<LogAggregationStatusProto> {
         .iter()
         .map(|report| report.log_aggregation_status())
         .collect()
+}
+
+/// Returns a core that waits for the outcome of an application's last upload.
+pub(crate) fn core_that_uploads() -> (Core, ApplicationId) {
+    let mut node = node();
+    ended_application(&mut node);
+    let _performed = node.core.take_effects();
+    (node.core, APP)
 }
 
 fn ended_application(node: &mut Node) {
@@ -212,4 +225,58 @@ fn uploads_are_shown_until_the_application_is_forgotten() {
     node.core
         .handle(WorkerEvent::LogsUploaded(late), node.now, 0);
     assert_eq!(shown(&node).len(), 1);
+}
+
+/// Takes the effects and returns the containers that the next agent will know as settled.
+fn stored_as_settled(node: &mut Node) -> Vec<ContainerName> {
+    let effects = node.core.take_effects().into_iter();
+    let settled = effects.filter_map(|effect| {
+        if let Effect::Store(StoreOrder::LogsSettled(name)) = effect {
+            Some(name)
+        } else {
+            None
+        }
+    });
+    settled.collect()
+}
+
+#[test]
+fn a_container_that_the_policy_leaves_out_is_left_out_by_the_next_agent_too() {
+    for (policy, expected) in [
+        // Containers 2 and 3 end with 0 and 1.
+        (Policy::Failed, vec![2]),
+        (Policy::All, vec![]),
+        // The next agent knows by itself.
+        (Policy::None, vec![]),
+    ] {
+        let mut before = node();
+        before.core.config.remembers = true;
+        before.core.config.log_aggregation.as_mut().unwrap().policy = policy;
+        for (number, status) in [(2, 0), (3, 1)] {
+            before.run(number);
+            before.exit(number, status);
+        }
+        let settled = stored_as_settled(&mut before);
+        let numbers: Vec<i64> = settled.iter().map(|name| name.number()).collect();
+        assert_eq!(numbers, expected, "{policy:?}");
+
+        let mut after = node();
+        let record = before.core.application_records[&APP].clone();
+        let settled: BTreeSet<ContainerName> = settled.into_iter().collect();
+        let state = RestoredState {
+            applications: vec![(APP, record)],
+            settled_logs: [(APP, settled.clone())].into(),
+            ..RestoredState::default()
+        };
+        after.core.restore(state, after.now);
+        let begun = after.core.take_effects().into_iter();
+        let mut begun = begun.filter_map(|effect| {
+            if let Effect::Logs(LogOrder::Begin(application)) = effect {
+                Some(application.settled)
+            } else {
+                None
+            }
+        });
+        assert_eq!(begun.next(), Some(settled), "{policy:?}");
+    }
 }

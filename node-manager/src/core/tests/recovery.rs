@@ -1,10 +1,11 @@
 //! Crashes: a model of the disk takes the records, and another core goes on from there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use keeper::{FoundStart, ProcessIdentity};
 use proptest::prelude::*;
 use prost::Message as _;
+use records::ContainerName;
 use sched::ContainerState;
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ExecutionTypeProto};
 
@@ -16,9 +17,10 @@ use crate::recovery::{ApplicationRecord, DrainRecord, StartRecord, StoredContain
 /// Records as the store would have them.
 #[derive(Clone, Debug, Default)]
 struct Disk {
-    containers: BTreeMap<ContainerId, StoredContainer>,
+    containers: BTreeMap<ContainerName, StoredContainer>,
     applications: BTreeMap<ApplicationId, ApplicationRecord>,
-    used: BTreeMap<ContainerId, EpochMillis>,
+    used: BTreeMap<ContainerName, EpochMillis>,
+    settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     drain: Option<DrainRecord>,
 }
 
@@ -26,30 +28,35 @@ impl Disk {
     fn write(&mut self, order: StoreOrder) {
         match order {
             StoreOrder::Start(id, record) => {
-                self.containers.entry(id).or_default().start = *record;
+                self.containers.entry(id.name()).or_default().start = *record;
             }
             StoreOrder::State(id, record) => {
-                self.containers.entry(id).or_default().state = Some(*record);
+                self.containers.entry(id.name()).or_default().state = Some(*record);
             }
             StoreOrder::Context(id, number, context) => {
-                let contexts = &mut self.containers.entry(id).or_default().contexts;
+                let contexts = &mut self.containers.entry(id.name()).or_default().contexts;
                 match context {
                     Some(context) => contexts.insert(number, *context),
                     None => contexts.remove(&number),
                 };
             }
             StoreOrder::Forget(id, used_until) => {
-                self.containers.remove(&id);
-                self.used.extend(used_until.map(|until| (id, until)));
+                self.containers.remove(&id.name());
+                self.used.extend(used_until.map(|until| (id.name(), until)));
             }
-            StoreOrder::ForgetUses(ids) => {
-                self.used.retain(|id, _| !ids.contains(id));
+            StoreOrder::ForgetUses(names) => {
+                self.used.retain(|name, _| !names.contains(name));
             }
             StoreOrder::Application(id, Some(record)) => {
                 self.applications.insert(id, *record);
             }
             StoreOrder::Application(id, None) => {
                 self.applications.remove(&id);
+                self.settled_logs.remove(&id);
+            }
+            StoreOrder::LogsSettled(name) => {
+                let settled = self.settled_logs.entry(name.application_id());
+                settled.or_default().insert(name);
             }
             StoreOrder::Drain(record) => self.drain = record.map(|record| *record),
         }
@@ -71,6 +78,7 @@ struct CrashingNode {
 fn remembering_core() -> Core {
     let mut core = core_with(&Arc::default());
     core.config.remembers = true;
+    core.config.boot = 1;
     core
 }
 
@@ -135,6 +143,7 @@ impl CrashingNode {
                 id,
                 status: ContainerExitStatus::TERMINATED,
                 diagnostics: String::new(),
+                is_of_node: false,
             });
         }
     }
@@ -221,6 +230,7 @@ impl CrashingNode {
             used_tokens: self.disk.used.clone().into_iter().collect(),
             arrivals: decided.arrivals,
             strangers: Vec::new(),
+            settled_logs: self.disk.settled_logs.clone(),
             drain: self.disk.drain.clone(),
         };
         self.node.core.restore(state, self.node.now);
@@ -240,7 +250,7 @@ impl CrashingNode {
                     unstarted.insert((view.spec.execution_type, 0, order), id);
                 }
                 ContainerState::Queued { place } => {
-                    unstarted.insert((view.spec.execution_type, 1, place), id);
+                    unstarted.insert((view.spec.execution_type, 1, place.arrival()), id);
                 }
                 ContainerState::Running { order } => {
                     running.insert(order, id);
@@ -342,6 +352,37 @@ proptest! {
 }
 
 #[test]
+fn waits_and_run_times_are_right_after_a_restart_over_a_change_of_the_wall_clock() {
+    const DAY: i64 = 24 * 3_600_000;
+    for set_by in [-DAY, DAY] {
+        let mut machine = CrashingNode::new();
+        for n in 1..=8 {
+            machine.step(&Step::Start(n, ExecutionType::Guaranteed));
+            machine.step(&Step::Launched(n));
+        }
+        machine.step(&Step::Start(9, ExecutionType::Opportunistic));
+        let waits_since = machine.node.now.mono;
+        machine.node.now.mono = machine.node.now.mono + 10_000;
+        machine.node.now.wall.0 += 10_000 + set_by;
+        machine.crash();
+        let now = machine.node.now;
+        let waits = &machine.node.core.operator_queue(1, now).containers[0];
+        assert_eq!(waits.waited_ms, now.mono.since(waits_since), "{waits:?}");
+        let running = machine.node.core.operator_running(8, now).containers;
+        let ages: Vec<u64> = running.iter().map(|each| each.state_for_ms).collect();
+        assert_eq!(ages.len(), 8);
+        assert!(
+            ages.iter().all(|ms| (10_000..11_000).contains(ms)),
+            "{ages:?}"
+        );
+        // A record is not written anew for it.
+        let before = machine.disk.containers.clone();
+        machine.crash();
+        assert_eq!(machine.disk.containers, before);
+    }
+}
+
+#[test]
 fn a_start_whose_answer_died_with_the_agent_may_be_repeated_and_starts_nothing() {
     let mut machine = CrashingNode::new();
     machine.step(&Step::Start(1, ExecutionType::Guaranteed));
@@ -373,7 +414,7 @@ fn a_process_that_no_record_names_yet_is_taken_over() {
     machine.processes.insert(container_id(1), process);
     machine.crash();
     assert_eq!(machine.told().running, [1]);
-    let record = &machine.disk.containers[&container_id(1)];
+    let record = &machine.disk.containers[&container_id(1).name()];
     assert_eq!(record.state.as_ref().unwrap().pid, 77);
     machine.step(&Step::Exit(1, 3));
     assert_eq!(machine.told().done[&1].0, 3);
@@ -382,7 +423,7 @@ fn a_process_that_no_record_names_yet_is_taken_over() {
 #[test]
 fn what_belongs_to_nobody_keeps_its_room_and_its_container_from_starting() {
     let mut node = Node::new();
-    let strangers = vec![(container_id(1), Resource::new(8192, 1))];
+    let strangers = vec![(container_id(1).name(), Resource::new(8192, 1))];
     let state = RestoredState {
         strangers,
         ..RestoredState::default()
@@ -395,7 +436,24 @@ fn what_belongs_to_nobody_keeps_its_room_and_its_container_from_starting() {
     );
     assert!(matches!(node.start(2), StartOutcome::Started));
     assert_eq!(node.work(), []);
-    node.handle(LaunchEvent::StrangersGone(container_id(1)));
+    node.handle(LaunchEvent::StrangersGone(container_id(1).name()));
     assert_eq!(node.work(), [Work::Launch(container_id(2))]);
     assert!(matches!(node.start(1), StartOutcome::Started));
+}
+
+#[test]
+fn what_survives_its_container_keeps_its_room_until_it_is_gone() {
+    let mut node = Node::new();
+    let mut large = request(1);
+    large.spec.resource = Resource::new(8192, 1);
+    let outcome = node.core.start(asker(), large, node.now);
+    assert!(matches!(outcome, StartOutcome::Started));
+    node.launched(1);
+    node.handle(LaunchEvent::ProcessesStay(container_id(1)));
+    node.exit(1, 137);
+    assert!(matches!(node.start(2), StartOutcome::Started));
+    let launch = Work::Launch(container_id(2));
+    assert!(!node.work().contains(&launch));
+    node.handle(LaunchEvent::StrangersGone(container_id(1).name()));
+    assert!(node.work().contains(&launch));
 }

@@ -323,3 +323,29 @@ fn links_of_all_launch_contexts_together_are_bounded() {
     // A link that it has takes no further place.
     reinit_with(&mut node, "0", true);
 }
+
+#[test]
+fn a_resource_that_has_moved_is_found_by_the_next_launch() {
+    let mut node = running("one");
+    let id = container_id(1);
+    node.core
+        .localize_more(asker(), id, vec![resource("a")])
+        .unwrap();
+    node.core.take_effects();
+    let event = WorkerEvent::Localized {
+        id,
+        purpose: LocalizeFor::Running,
+        took: Duration::ZERO,
+        resources: vec![localized("a")],
+    };
+    node.core.handle(event, node.now, 0);
+    node.core.take_effects();
+    let paths = [("/r".into(), "/moved".into()), ("/x".into(), "/y".into())];
+    let paths = paths.into_iter().collect();
+    node.core
+        .handle(WorkerEvent::Moved { id, paths }, node.now, 0);
+    node.core.restart_container(asker(), id, node.now).unwrap();
+    let order = relaunched(&mut node);
+    let found: Vec<_> = order.localized.iter().map(|it| it.path.clone()).collect();
+    assert_eq!(found, [std::path::PathBuf::from("/moved")]);
+}

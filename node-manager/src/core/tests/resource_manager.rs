@@ -67,6 +67,7 @@ fn the_end_of_an_application_waits_for_a_launch_under_way() {
         id: container_id(1),
         status: ContainerExitStatus::TERMINATED,
         diagnostics: "Container terminated before launch.".to_owned(),
+        is_of_node: false,
     });
     let done = [Work::CleanUp(container_id(1)), Work::FinishApplication(APP)];
     assert_eq!(node.work(), done);

@@ -204,6 +204,11 @@ fn only_a_container_that_had_resources_releases_some() {
     };
     node.core.handle(failed, node.now, 0);
     assert_eq!(node.work(), [Work::Release(first), Work::CleanUp(first)]);
+    // Its AM may ask for the reason until the container is forgotten.
+    node.beat();
+    assert_eq!(node.work(), []);
+    node.acknowledge(1);
+    assert_eq!(node.work(), [Work::Forget(first)]);
     node.run(2);
     node.exit(2, 0);
     assert_eq!(node.work(), [Work::Launch(second), Work::CleanUp(second)]);

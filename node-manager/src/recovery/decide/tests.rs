@@ -7,7 +7,7 @@ fn process(pid: i32) -> ProcessIdentity {
     ProcessIdentity { pid, start_time: 5 }
 }
 
-fn stored(number: i64, stage: Stage, place: u64, pid: i32) -> (ContainerId, StoredContainer) {
+fn stored(number: i64, stage: Stage, place: u64, pid: i32) -> (ContainerName, StoredContainer) {
     let id = ids::container(number);
     let token = ContainerTokenIdentifierProto {
         container_id: Some(id.into()),
@@ -34,7 +34,7 @@ fn stored(number: i64, stage: Stage, place: u64, pid: i32) -> (ContainerId, Stor
         state,
         contexts,
     };
-    (id, stored)
+    (id.name(), stored)
 }
 
 fn left(number: i64, pid: i32) -> LeftProcess {
@@ -208,10 +208,8 @@ fn no_process_becomes_a_containers_by_what_it_says_of_itself() {
 
 #[test]
 fn a_container_with_an_id_of_a_node_goes_on_by_its_text() {
-    let (id, record) = stored(-3, Stage::Running, 1, 10);
-    let named = id.to_string().parse().unwrap();
-    assert_ne!(named, id);
-    let decided = decide([(named, record)].into(), &[noted(-3, 10)], &[left(-3, 10)]);
+    let of_node = stored(-3, Stage::Running, 1, 10);
+    let decided = decide([of_node].into(), &[noted(-3, 10)], &[left(-3, 10)]);
     assert_eq!(outline(&decided), [(-3, RecoveredStage::Running, Some(10))]);
     assert_eq!(decided.strangers, []);
 }
@@ -239,7 +237,7 @@ fn records_that_make_no_sense_keep_nobody_else_from_going_on() {
     let (_, other) = stored(7, Stage::Waiting, 1, 0);
     let records = [
         broken,
-        (ids::container(2), other),
+        (ids::container(2).name(), other),
         stored(3, Stage::Waiting, 1, 0),
     ];
     let decided = decide(records.into(), &[], &[left(1, 10)]);

@@ -40,7 +40,7 @@ fn part(reader: &RemoteReader, remotes: &[&str], size: i64) -> RemotePart {
             user: "ann".to_owned(),
             application: container(2).application_id(),
             remote: (*remote).to_owned(),
-            container: container(2),
+            container: container(2).name(),
             name: "app.1".to_owned(),
         },
         uploaded_at: EpochMillis(1_700_000_000_000),

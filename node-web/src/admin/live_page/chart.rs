@@ -76,7 +76,7 @@ struct Drawing {
 
 /// Returns the number of seconds that the charts show.
 fn window_s(overview: &Overview) -> u64 {
-    let reaches = |size: &u64| overview.now.mono.0 <= size * 1000;
+    let reaches = |size: &u64| overview.uptime_ms() <= size * 1000;
     let last = WINDOWS_S[WINDOWS_S.len() - 1];
     WINDOWS_S.into_iter().find(reaches).unwrap_or(last)
 }

@@ -34,7 +34,7 @@ pub(super) fn document(overview: &Overview, offset: UtcOffset) -> Value {
             "id": about.node_id.to_string(),
             "version": about.versions.node_manager_build,
             "started_epoch_ms": about.started_at.0,
-            "uptime_ms": overview.now.mono.0,
+            "uptime_ms": overview.uptime_ms(),
             "healthy": about.health.healthy,
             "health_report": about.health.report,
             "drain": about.drain.as_ref().map(|drain| json!({
@@ -82,11 +82,11 @@ fn queue(overview: &Overview) -> Value {
         "paused": numbers.paused,
         // By the node's own configuration.
         "capacity": numbers.opportunistic.opport_queue_capacity,
-        // Of the ResourceManager.
+        // The ResourceManager's limits.
         "limit_length": numbers.limit_length(),
         "limit_wait_ms": numbers.limit_wait_ms(),
-        // Of one more opportunistic container, as reported to the ResourceManager; null: it would
-        // not be taken.
+        // The wait of one more opportunistic container, as reported to the ResourceManager; null
+        // if the node would not take it.
         "estimated_wait_ms": numbers.opportunistic.estimated_queue_wait_ms,
         "longest_wait_ms": overview.longest_wait_ms(),
         "containers": containers(waiting, |each| json!({

@@ -324,7 +324,7 @@ fn decision(recent: &RecentDecision, offset: UtcOffset) -> Markup {
 }
 
 fn foot(overview: &Overview) -> Markup {
-    let uptime = overview.now.mono.0;
+    let uptime = overview.uptime_ms();
     html! {
         footer {
             p {

@@ -11,7 +11,7 @@ use super::*;
 use crate::overview::fixture::{master, overview, waiting};
 use crate::overview::{Decision, LISTED_MAX, Listing, MASTERS_LISTED_MAX, RecentDecision};
 use crate::snapshot::fixture::container_id;
-use crate::snapshot::{Counts, NodeSnapshot, RmContact};
+use crate::snapshot::{Counts, NodeNumbers, NodeSnapshot, RmContact};
 use crate::source::{Changes, NodeSource, RoleHistories};
 
 const UTC: UtcOffset = UtcOffset::UTC;
@@ -354,6 +354,10 @@ impl Changing {
 
 impl NodeSource for Changing {
     async fn snapshot(&self) -> Option<Arc<NodeSnapshot>> {
+        None
+    }
+
+    async fn numbers(&self) -> Option<NodeNumbers> {
         None
     }
 

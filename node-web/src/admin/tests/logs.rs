@@ -33,13 +33,13 @@ async fn the_list_of_logs_has_sizes_as_texts_and_javas_dates() {
 async fn uploaded_logs_of_a_running_container_are_listed_beside_those_on_the_node() {
     let upload = |second: i64, names: &[&str]| {
         let files = names.iter().map(|name| AggregatedFile {
-            container: container_id(1),
+            container: container_id(1).name(),
             name: (*name).to_owned(),
             length: 7,
         });
         // Another container's file is in the same remote file.
         let other = AggregatedFile {
-            container: container_id(2),
+            container: container_id(2).name(),
             name: "other".to_owned(),
             length: 1,
         };
@@ -171,7 +171,9 @@ async fn bad_parameters_of_a_log_file_are_refused() {
 #[tokio::test]
 async fn logs_of_a_container_without_a_process_are_not_shown() {
     let mut node = busy_node();
-    node.containers[0].state = ContainerState::Queued { place: 1 };
+    node.containers[0].state = ContainerState::Queued {
+        place: sched::QueuePlace::fifo(1),
+    };
     let lab = Lab::start(node).await;
     fs::write(lab.logs.join("stdout"), "x").unwrap();
     let reply = lab
@@ -258,17 +260,30 @@ async fn a_log_page_shows_the_end_unless_asked_otherwise() {
     );
     let middle = lab.get(&format!("{page}?start=2&end=-5000")).await.text();
     assert!(middle.contains("<pre>\ngin---</pre>"), "{middle}");
-    for query in [
-        "start=6000",
-        "start=3&end=2",
-        "start=x",
-        "end=99999999999999999999",
-    ] {
+    for query in ["start=6000", "start=3&end=2"] {
+        let reply = lab.get(&format!("{page}?{query}")).await;
+        assert_eq!(reply.status, 200, "{query}");
+        let text = reply.text();
+        assert!(text.contains("Invalid start and end values"), "{text}");
+    }
+    for query in ["start=x", "end=99999999999999999999"] {
         assert_eq!(
             lab.get(&format!("{page}?{query}")).await.status,
             400,
             "{query}"
         );
+    }
+}
+
+#[tokio::test]
+async fn any_part_of_an_empty_log_is_an_empty_page() {
+    let lab = Lab::start(busy_node()).await;
+    fs::write(lab.logs.join("stdout"), "").unwrap();
+    for query in ["start=0&end=4096", "start=10&end=20", "start=-4096&end=-1"] {
+        let page = format!("/node/containerlogs/{ID}/alice/stdout?{query}");
+        let reply = lab.get(&page).await;
+        assert_eq!(reply.status, 200, "{query}");
+        assert!(reply.text().contains("<pre>\n</pre>"), "{}", reply.text());
     }
 }
 

@@ -1,5 +1,7 @@
 //! Metrics, Hadoop's metrics, and health.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::*;
 
 #[tokio::test]
@@ -59,6 +61,56 @@ async fn jmx_answers_like_hadoops_servlet() {
     let reply = lab.get("/jmx?get=Hadoop:name=Nothing::Nothing").await;
     assert_eq!((reply.status, reply.json()), (200, json!({"beans": []})));
     assert_eq!(lab.get("/jmx?get=nothing").await.status, 400);
+}
+
+/// Node whose snapshot is never taken again, while a container more waits at each look.
+struct Filling {
+    snapshot: Arc<NodeSnapshot>,
+    waiting: AtomicU32,
+}
+
+impl NodeSource for Filling {
+    async fn snapshot(&self) -> Option<Arc<NodeSnapshot>> {
+        Some(Arc::clone(&self.snapshot))
+    }
+
+    async fn numbers(&self) -> Option<NodeNumbers> {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let mut numbers = self.snapshot.numbers.clone();
+        numbers.opportunistic.queued_opport_containers = waiting;
+        numbers.opportunistic.running_opport_containers = waiting * 10;
+        Some(numbers)
+    }
+
+    async fn overview(&self) -> Option<Overview> {
+        None
+    }
+
+    async fn role_histories(&self) -> Option<RoleHistories> {
+        None
+    }
+
+    fn changes(&self) -> Changes {
+        Changes::new(watch::Sender::new(0).subscribe(), None)
+    }
+}
+
+#[tokio::test]
+async fn jmx_tells_the_opportunistic_containers_of_the_moment() {
+    let source = Filling {
+        snapshot: Arc::new(node()),
+        waiting: AtomicU32::new(1),
+    };
+    let root = tempfile::tempdir().unwrap();
+    let logs = root.path().to_owned();
+    let lab = Lab::serve(source, AdminOptions::default(), logs, root).await;
+    for looks in 1..4 {
+        let query = "qry=Hadoop:service=NodeManager,name=NodeManagerMetrics";
+        let beans = lab.get(&format!("/jmx?{query}")).await.json();
+        let bean = &beans["beans"][0];
+        assert_eq!(bean["ContainersOpportunisticQueued"], looks);
+        assert_eq!(bean["RunningOpportunisticContainers"], looks * 10);
+    }
 }
 
 #[tokio::test]

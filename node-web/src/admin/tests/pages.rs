@@ -60,6 +60,37 @@ fn links(page: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_container_whose_id_a_node_counted_down_is_found_by_its_text() {
+    let mut node = busy_node();
+    let id = APP.attempt(1).container(-1);
+    node.containers[0].id = id;
+    node.applications[0].containers = vec![id];
+    let lab = Lab::start(node).await;
+    let logs = lab.logs.with_file_name(id.to_string());
+    fs::create_dir(&logs).unwrap();
+    fs::write(logs.join("stdout"), "of a node").unwrap();
+    let rest = format!("/ws/v1/node/containers/{id}");
+    for (path, text) in [
+        (format!("/node/container/{id}"), "Link to logs"),
+        (format!("/node/containerlogs/{id}/alice"), "stdout"),
+        (
+            format!("/node/containerlogs/{id}/alice/stdout"),
+            "of a node",
+        ),
+        (rest.clone(), "RUNNING"),
+        (format!("{rest}/logs"), "stdout"),
+        (
+            format!("{rest}/logs/stdout"),
+            "belongs to a running container",
+        ),
+    ] {
+        let reply = lab.get(&path).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        assert!(reply.text().contains(text), "{path}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
 async fn every_link_leads_to_a_page_and_every_page_is_linked() {
     let mut node = busy_node();
     node.containers[0].execution_type = ExecutionType::Opportunistic;

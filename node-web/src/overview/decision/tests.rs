@@ -45,7 +45,7 @@ fn a_queued_or_started_container_reads_with_its_place_or_wait() {
         id,
         execution_type: O,
         queue_wait_ms,
-        // Of the containers that came before this one, so no word about it.
+        // The wait of the containers that came before this one says nothing about it.
         reported_wait_ms: Some(0),
         estimated_wait_ms,
         resumed,

@@ -272,7 +272,7 @@ fn a_container_that_breaks_anti_affinity_is_accepted_and_not_released() {
     let first = service.allocate(&["n1"]);
     service.start(&first);
     service.actions.clear();
-    // Of another path: the ask in flight names n2 only.
+    // An allocation by another path: the ask in flight names n2 only.
     service.allocate(&["n1"]);
     let done = service.done();
     assert!(done.contains(&"assign 2 on n1 Open".to_owned()), "{done:?}");

@@ -296,6 +296,33 @@ fn without_a_failure_window_failures_are_never_forgotten() {
 }
 
 #[test]
+fn what_waited_for_long_and_failed_soon_is_a_failed_start() {
+    let last_use = |ran| {
+        let mut service = Service::new();
+        let containers = service.run(&["n1"]);
+        service.pass(10 * LONG);
+        service.complete_that_ran(containers[0], 1, ran);
+        let entry = service.entry("n1");
+        assert_eq!(entry.failed_recently(), 1, "{ran:?}");
+        (entry.last_used().0 > 0, entry.start_failed())
+    };
+    assert_eq!(last_use(Ran::SinceStart), (true, 0));
+    assert_eq!(last_use(Ran::For(LONG)), (true, 0));
+    assert_eq!(last_use(Ran::For(LONG - 1)), (false, 1));
+    assert_eq!(last_use(Ran::Unknown), (false, 1));
+}
+
+#[test]
+fn a_good_end_makes_a_node_the_last_one_used_however_long_it_took() {
+    for ran in [Ran::SinceStart, Ran::For(1), Ran::Unknown] {
+        let mut service = Service::new();
+        let containers = service.run(&["n1"]);
+        service.complete_that_ran(containers[0], 0, ran);
+        assert!(service.entry("n1").last_used().0 > 0, "{ran:?}");
+    }
+}
+
+#[test]
 fn roles_are_reviewed_in_the_order_of_their_ids() {
     let mut service = Service::new();
     service.flex(QUERY, 1);
@@ -308,6 +335,7 @@ fn roles_are_reviewed_in_the_order_of_their_ids() {
         container,
         exit_status: ContainerExitStatus(1),
         diagnostics: String::new(),
+        ran: Ran::SinceStart,
     };
     let now = service.now();
     service.history.on_containers_completed(

@@ -114,6 +114,7 @@ fn a_clock_that_is_set_back_does_not_reorder_uses() {
             container,
             exit_status: ContainerExitStatus::SUCCESS,
             diagnostics: String::new(),
+            ran: Ran::SinceStart,
         };
         let now = Now {
             mono: MonoMillis(1),

@@ -1,5 +1,6 @@
 //! Choice of nodes during one heartbeat of an attempt.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use records::NodeId;
@@ -23,17 +24,48 @@ pub(super) struct Candidate<'a> {
     pub(super) used: u32,
 }
 
-/// Candidates by place, as indexes in ascending order. An ask finds its candidates without visiting
-/// all others: an attempt may have many asks that no candidate satisfies.
+/// Candidates by the name of a place, as indexes in ascending order.
+type ByPlace<'a> = BTreeMap<&'a str, Vec<usize>>;
+
+/// Candidates of a partition, as indexes in ascending order. An ask that names places finds its
+/// candidates without visiting all others: an attempt may have many asks that no candidate
+/// satisfies. Most asks name none, so candidates are put in the order of places when one does.
 #[derive(Default)]
 struct Partition<'a> {
     all: Vec<usize>,
-    by_host: BTreeMap<&'a str, Vec<usize>>,
-    by_rack: BTreeMap<&'a str, Vec<usize>>,
+    /// Candidates of `all` that draws have not found closed; `None` before the first draw.
+    drawn_from: Option<Vec<usize>>,
+    by_host: OnceCell<ByPlace<'a>>,
+    by_rack: OnceCell<ByPlace<'a>>,
     /// Number of candidates that still take containers of asks that do not name their host.
     open: usize,
     /// Containers of earlier heartbeats on the candidate that has the fewest.
     least_given: u32,
+}
+
+impl<'a> Partition<'a> {
+    fn by_host(&self, candidates: &[Candidate<'a>]) -> &ByPlace<'a> {
+        let by_host = || self.by_place(candidates, |node| &node.node_id.host);
+        self.by_host.get_or_init(by_host)
+    }
+
+    fn by_rack(&self, candidates: &[Candidate<'a>]) -> &ByPlace<'a> {
+        let by_rack = || self.by_place(candidates, |node| &node.rack);
+        self.by_rack.get_or_init(by_rack)
+    }
+
+    fn by_place(
+        &self,
+        candidates: &[Candidate<'a>],
+        name: impl Fn(&'a RemoteNode) -> &'a str,
+    ) -> ByPlace<'a> {
+        let mut by_place = ByPlace::new();
+        for at in &self.all {
+            let node = candidates[*at].node;
+            by_place.entry(name(node)).or_default().push(*at);
+        }
+        by_place
+    }
 }
 
 /// Partitions by name. The default one has the empty text as its name and is usually the only one.
@@ -122,9 +154,6 @@ impl<'a> Turn<'a> {
                 partition.least_given = *given;
             }
             partition.all.push(at);
-            let host = partition.by_host.entry(&node.node_id.host);
-            host.or_default().push(at);
-            partition.by_rack.entry(&node.rack).or_default().push(at);
             partition.open += 1;
         }
         Self {
@@ -179,14 +208,25 @@ impl<'a> Turn<'a> {
     fn choose(&mut self, key: &AskKey, ask: &Ask) -> Option<(usize, Locality)> {
         let partition = self.partitions.get(ask.partition())?;
         let mut is_named = false;
-        let local = at_places(&partition.by_host, &ask.hosts).inspect(|_| is_named = true);
+        let nowhere = ByPlace::new();
+        let by_host = if ask.hosts.is_empty() {
+            &nowhere
+        } else {
+            partition.by_host(&self.candidates)
+        };
+        let local = at_places(by_host, &ask.hosts).inspect(|_| is_named = true);
         if let Some(at) = self.least_used(local, self.shares.local) {
             return Some((at, Locality::NodeLocal));
         }
         if is_named || partition.open == 0 {
             return None;
         }
-        let on_rack = at_places(&partition.by_rack, &ask.racks)
+        let by_rack = if ask.racks.is_empty() {
+            &nowhere
+        } else {
+            partition.by_rack(&self.candidates)
+        };
+        let on_rack = at_places(by_rack, &ask.racks)
             .filter(|at| ask.wants_rack(&self.candidates[*at].node.rack));
         let on_rack = match self.placement {
             Placement::ListOrder => self.least_used(on_rack, self.shares.elsewhere),
@@ -223,9 +263,8 @@ impl<'a> Turn<'a> {
         let hosts = preferences.hosts(key)?;
         let partition = self.partitions.get(partition)?;
         let preferred = candidates.entry(key).or_insert_with(|| {
-            let known = hosts
-                .iter()
-                .filter_map(|host| partition.by_host.get(&**host));
+            let by_host = partition.by_host(&self.candidates);
+            let known = hosts.iter().filter_map(|host| by_host.get(&**host));
             known.flatten().copied().collect()
         });
         while let Some(&at) = preferred.front() {
@@ -251,7 +290,9 @@ impl<'a> Turn<'a> {
     /// Returns the better of two random candidates of a partition. Those that have reached their
     /// share leave the list when they are drawn, so a draw costs no walk over the list.
     fn open_anywhere(&mut self, partition: &str) -> Option<usize> {
-        let mut all = std::mem::take(&mut self.partitions.get_mut(partition)?.all);
+        let candidates = self.partitions.get_mut(partition)?;
+        let drawn_from = candidates.drawn_from.take();
+        let mut all = drawn_from.unwrap_or_else(|| candidates.all.clone());
         let mut drawn = [None; 2];
         for place in &mut drawn {
             while !all.is_empty() {
@@ -263,7 +304,7 @@ impl<'a> Turn<'a> {
                 all.swap_remove(position);
             }
         }
-        self.partitions.get_mut(partition)?.all = all;
+        self.partitions.get_mut(partition)?.drawn_from = Some(all);
         let [one, other] = drawn;
         self.better(one?, other?)
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::action::{ContainerQueuingLimit, KillReason, RejectReason, ShedReason};
+use crate::config::OpportunisticContainersQueuePolicy;
 use crate::config::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
-use crate::queue_policy::OpportunisticContainersQueuePolicy;
 
 fn limit(max_queue_length: usize) -> Event {
     Event::QueuingLimit(ContainerQueuingLimit {

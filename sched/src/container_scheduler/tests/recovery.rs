@@ -176,7 +176,7 @@ fn containers_frozen_again_go_on_in_the_order_of_their_pauses() {
 #[test]
 fn room_is_withheld_until_the_processes_of_nobody_are_gone() {
     let mut node = Node::new(100);
-    node.scheduler.withhold(id(9), Resource::new(60, 1));
+    node.scheduler.withhold(id(9).name(), Resource::new(60, 1));
     let waiting = |number| recovered(guaranteed(number, 50), RecoveredStage::Waiting, 0);
     let running = recovered(opportunistic(3, 30), RecoveredStage::Running, 0);
     let actions = recover(&mut node, vec![waiting(1), running]);
@@ -184,15 +184,15 @@ fn room_is_withheld_until_the_processes_of_nobody_are_gone() {
     assert_eq!(launched(&actions), []);
     assert_eq!(evicted(&actions), []);
     assert_eq!(node.scheduler.allocated(), Resource::new(90, 2));
-    assert!(node.scheduler.withholds(&id(9)));
+    assert!(node.scheduler.withholds(&id(9).name()));
     let mut actions = Vec::new();
     for _ in 0..2 {
         let now = node.now;
-        node.scheduler.give_back(&id(9), now, &mut actions);
+        node.scheduler.give_back(&id(9).name(), now, &mut actions);
         node.scheduler.assert_invariants();
     }
     assert_eq!(launched(&actions), [1]);
-    assert!(!node.scheduler.withholds(&id(9)));
+    assert!(!node.scheduler.withholds(&id(9).name()));
     assert_eq!(node.scheduler.allocated(), Resource::new(80, 2));
 }
 
@@ -247,4 +247,18 @@ fn a_container_has_the_retries_left_that_it_had() {
     node.feed(Event::Launched(id(1)));
     node.feed(Event::ProcessesGone(id(1)));
     assert_eq!(node.exit(1, 7), [Action::CleanUp(id(1))]);
+}
+
+#[test]
+fn a_refused_container_leaves_out_nobody_behind_it() {
+    let mut node = Node::new(100);
+    let running = |number| recovered(guaranteed(number, 30), RecoveredStage::Running, 0);
+    let waiting = recovered(guaranteed(3, 40), RecoveredStage::Waiting, 0);
+    let mut actions = Vec::new();
+    let given = [running(1), running(1), running(2), waiting];
+    let result = node.scheduler.recover(given, node.now, &mut actions);
+    assert_eq!(result, Err(crate::Refusal::AlreadyKnown(id(1))));
+    node.scheduler.assert_invariants();
+    assert!(matches!(node.state(2), ContainerState::Running { .. }));
+    assert_eq!(launched(&actions), [3], "the refused one takes no room");
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::action::{ContainerQueuingLimit, KillReason, ShedReason};
-use crate::queue_policy::OpportunisticContainersQueuePolicy;
+use crate::config::OpportunisticContainersQueuePolicy;
 
 fn limit(max_queue_wait_time_ms: u64) -> Event {
     Event::QueuingLimit(ContainerQueuingLimit {
@@ -101,7 +101,7 @@ fn the_wait_is_that_of_a_container_like_the_last_one() {
 
 /// Asserts that containers of the size of the evicted ones are still expected to run for 10 s.
 fn assert_evictions_taught_nothing(node: &mut Node) {
-    // Of the class that the evicted ones would have shortened.
+    // A container of the class whose mean the evicted ones would have shortened.
     node.run(opportunistic(20, 1));
     node.arrive(opportunistic(21, 100));
     assert_eq!(

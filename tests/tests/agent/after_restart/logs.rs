@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use records::{ApplicationId, ContainerId};
 use tempfile::TempDir;
@@ -13,8 +13,9 @@ use tests::wait;
 use wire::proto::hadoop_yarn::LogAggregationStatusProto::{
     self, LogRunningWithFailure, LogSucceeded,
 };
+use wire::proto::hadoop_yarn::{LogAggregationContextProto, NodeActionProto};
 
-use super::{DEADLINE, restart, script, start, wait_stored};
+use super::{DEADLINE, files, restart, script, start, wait_stored};
 
 /// A cluster that uploads logs below `remote/logs`.
 struct Lab {
@@ -65,15 +66,20 @@ impl Lab {
             });
     }
 
+    /// Returns the bytes of all remote files, as text.
+    fn uploaded(&self) -> String {
+        let found = files(&self.root());
+        let contents = found.iter().map(|file| fs::read(file).unwrap());
+        String::from_utf8_lossy(&contents.collect::<Vec<_>>().concat()).into_owned()
+    }
+
     /// Expects that the application has so many remote files, which together have each of these
     /// lines once, and waits until nothing is left of its logs here.
     #[track_caller]
     fn assert_uploaded(&self, files_count: RangeInclusive<usize>, lines: &[&str]) {
         let found = files(&self.root());
         assert!(files_count.contains(&found.len()), "{found:?}");
-        let contents = found.iter().map(|file| fs::read(file).unwrap());
-        let bytes = contents.collect::<Vec<_>>().concat();
-        let text = String::from_utf8_lossy(&bytes);
+        let text = self.uploaded();
         for line in lines {
             let line = format!("{line}\n");
             assert_eq!(text.matches(&line).count(), 1, "{line} in {text}");
@@ -84,19 +90,6 @@ impl Lab {
             wait::check(!folder.exists(), folder.display().to_string())
         });
     }
-}
-
-/// Returns the files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let below = entries.flat_map(|entry| {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            files(&entry.path())
-        } else {
-            vec![entry.path()]
-        }
-    });
-    below.collect()
 }
 
 fn succeeded(lab: &Lab, id: ContainerId) {
@@ -225,4 +218,86 @@ fn rolled_logs_that_were_uploaded_before_a_kill_do_not_come_twice() {
     lab.wait_report(LogSucceeded);
     // The last file also comes while the application runs, or at its end with the others.
     lab.assert_uploaded(2..=3, &["rolled-before", "rolled-after"]);
+}
+
+#[test]
+fn logs_that_the_application_leaves_out_are_left_out_by_the_next_agent() {
+    let mut lab = Lab::start(|_| {});
+    let mut first = lab.cluster.am.allocate();
+    let package = "org.apache.hadoop.yarn.server.nodemanager.containermanager.logaggregation";
+    first.log_aggregation = Some(LogAggregationContextProto {
+        exclude_pattern: Some("^secret".to_owned()),
+        log_aggregation_policy_class_name: Some(format!(
+            "{package}.FailedContainerLogAggregationPolicy"
+        )),
+        ..LogAggregationContextProto::default()
+    });
+    let fails = format!("{}; {}; exit 3", Lab::log("failed"), Lab::log("secret-1"));
+    let failed = lab.cluster.am.start(&first, &fails);
+    assert_eq!(lab.cluster.rm.wait_completed(failed).exit_status, 3);
+    let left_out = lab.cluster.am.run(&Lab::log("left-out"));
+    succeeded(&lab, left_out);
+    // Nothing of these containers is known to the agent any more.
+    wait_stored(&lab.cluster);
+    restart(&mut lab.cluster, |_| {});
+    let fails = format!("{}; {}; exit 3", Lab::log("again"), Lab::log("secret-2"));
+    let again = lab.cluster.am.run(&fails);
+    assert_eq!(lab.cluster.rm.wait_completed(again).exit_status, 3);
+    lab.order_end();
+    lab.wait_report(LogSucceeded);
+    lab.assert_uploaded(1..=1, &["failed", "again"]);
+    let text = lab.uploaded();
+    // Copies of launch scripts have the lines' texts too, but not at an end of a line.
+    for line in ["left-out\n", "secret-1\n", "secret-2\n"] {
+        assert!(!text.contains(line), "{line} in {text}");
+    }
+}
+
+/// Ends a node without recovery by `order`, while one container has ended and another runs, and
+/// expects that the logs of both are uploaded, and gone from the node's disk.
+fn uploads_and_deletes_at_the_end(order: impl Fn(&ScriptedCluster)) {
+    let mut lab = Lab::start(|site| {
+        site.set("yarn.nodemanager.recovery.enabled", false);
+    });
+    let ended = lab.cluster.am.run(&Lab::log("ended"));
+    succeeded(&lab, ended);
+    let runs = lab
+        .cluster
+        .am
+        .run(&format!("{}; exec sleep 600", Lab::log("running")));
+    let folder = lab
+        .cluster
+        .node
+        .log_dir()
+        .join(lab.application().to_string());
+    let line = folder.join(runs.to_string()).join("running");
+    wait::until("the last log", DEADLINE, || {
+        let has_line = fs::read(&line).is_ok_and(|line| line.ends_with(b"\n"));
+        wait::check(has_line, line.display().to_string())
+    });
+    order(&lab.cluster);
+    let exit = lab.cluster.node.process.wait_exit(DEADLINE);
+    assert_eq!(exit.code(), Some(0), "{exit}");
+    let text = lab.uploaded();
+    for line in ["ended", "running"] {
+        assert_eq!(
+            text.matches(&format!("{line}\n")).count(),
+            1,
+            "{line} in {text}"
+        );
+    }
+    assert!(!folder.exists(), "{} is left", folder.display());
+}
+
+#[test]
+fn logs_are_uploaded_and_deleted_when_the_agent_is_told_to_stop() {
+    uploads_and_deletes_at_the_end(|cluster| cluster.node.process.terminate());
+}
+
+#[test]
+fn logs_are_uploaded_and_deleted_when_the_resource_manager_orders_the_end() {
+    uploads_and_deletes_at_the_end(|cluster| {
+        let shutdown = NodeActionProto::Shutdown;
+        cluster.rm.order_action(shutdown, "decommissioned");
+    });
 }

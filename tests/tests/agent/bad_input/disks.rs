@@ -219,8 +219,10 @@ fn a_disk_that_is_taken_out_and_replaced_serves_without_a_restart() {
     run(name, |base| {
         let lab = Lab::start(base, |_| {});
         set_writable(&lab.small, false);
-        lab.wait_report(&["/small/local : Directory is not writable: "]);
         // The agent must not hold what has failed open; the failed report proves that it let go.
+        let failed =
+            ["local", "log"].map(|kind| format!("/small/{kind} : Directory is not writable: "));
+        lab.wait_report(&failed.each_ref().map(String::as_str));
         unmount(&lab.small);
         small_disk(&lab.small, SMALL);
         lab.wait_report(&[]);
@@ -345,5 +347,45 @@ fn a_disk_that_a_container_fills_with_its_output_fails_no_other_once_there_is_ro
         assert!(end.exit_status > 0, "{end:?}");
         fs::remove_file(lab.small.join("filler")).unwrap();
         lab.cluster.assert_serves();
+    });
+}
+
+/// Bytes of a disk whose whole room is less than what downloads leave free on a large one.
+const TINY: u64 = 20 << 20;
+
+#[test]
+fn a_tiny_disk_serves_while_it_is_healthy_and_says_so_when_it_has_no_room_for_downloads() {
+    let name =
+        "a_tiny_disk_serves_while_it_is_healthy_and_says_so_when_it_has_no_room_for_downloads";
+    run(name, |base| {
+        let tiny = base.join("tiny");
+        fs::create_dir(&tiny).unwrap();
+        small_disk(&tiny, TINY);
+        let local = tiny.join("local");
+        let lab = Lab::start(base, |site| {
+            let used_max = "max-disk-utilization-per-disk-percentage";
+            site.set("yarn.nodemanager.local-dirs", local.display())
+                .set(format!("{CHECKER}.{used_max}"), 100);
+        });
+        let source = lab.cluster.node.folder().join("source");
+        fs::write(&source, "content").unwrap();
+        let context = || LaunchContext::command("test -s file").file("file", &source);
+        lab.wait_report(&[]);
+        let end = lab.end_of(context());
+        assert_eq!(end.exit_status, 0, "{end:?}");
+        // Half of what downloads leave to containers is left; more is freed by ended containers.
+        let filler = File::create(tiny.join("filler")).unwrap();
+        let free = nix::sys::statvfs::statvfs(&tiny).unwrap();
+        let free = free.blocks_available() * free.fragment_size();
+        let bytes = i64::try_from(free - TINY / 32).unwrap();
+        nix::fcntl::fallocate(&filler, nix::fcntl::FallocateFlags::empty(), 0, bytes).unwrap();
+        lab.wait_report(&[
+            &local.display().to_string(),
+            "that downloads leave to containers",
+        ]);
+        filler.set_len(0).unwrap();
+        lab.wait_report(&[]);
+        let end = lab.end_of(context());
+        assert_eq!(end.exit_status, 0, "{end:?}");
     });
 }

@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use test_support::LaunchContext;
+use test_support::mounts::{set_writable, with_own_mounts};
+use tests::cgroups::Hierarchy;
 use tests::{http, wait};
 
 use crate::contract::cluster_with;
@@ -48,5 +52,52 @@ fn a_faulty_machine_registers_as_such_and_is_well_when_its_script_says_so() {
     wait::until("a healthy page", DEADLINE, || {
         let page = http::get(&format!("http://127.0.0.1:{port}/health"))?;
         wait::check(page.status == 200, page.body)
+    });
+}
+
+/// Returns where the machine's hierarchies of cgroups are mounted.
+fn cgroup_mounts() -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").expect("/proc is mounted");
+    let fields = mounts.lines().map(|line| line.split(' '));
+    let of_cgroups = fields.filter_map(|mut fields| {
+        let path = fields.nth(1)?;
+        let is_wanted = matches!(fields.next()?, "cgroup" | "cgroup2");
+        is_wanted.then(|| Path::new(path).to_owned())
+    });
+    of_cgroups.collect()
+}
+
+/// The node needs a cgroup for each process, and can make none while their file systems take no
+/// changes. Nobody else on the machine notices.
+#[test]
+fn a_node_on_which_every_launch_fails_says_so_until_one_succeeds() {
+    let test = "a_node_on_which_every_launch_fails_says_so_until_one_succeeds";
+    let Some(hierarchy) = Hierarchy::for_test(test) else {
+        return;
+    };
+    with_own_mounts(test, || {
+        let cluster = cluster_with(|site| hierarchy.configure(site));
+        cluster.assert_serves();
+        let mounts = cgroup_mounts();
+        mounts.iter().for_each(|mount| set_writable(mount, false));
+        for _ in 0..12 {
+            let context = LaunchContext::command("true");
+            let id = cluster.am.try_start(&cluster.am.allocate(), context);
+            let completed = cluster.rm.wait_completed(id.unwrap());
+            assert_ne!(completed.exit_status, 0, "{completed:?}");
+        }
+        cluster.rm.wait("a report of failed launches", |tracker| {
+            let last = tracker.heartbeats.back()?.node_health_status.as_ref()?;
+            let report = last.health_report();
+            let parts = ["the last 10 or more launches failed: ", "Read-only"];
+            let is_told = parts.iter().all(|part| report.contains(part));
+            (!last.is_node_healthy() && is_told).then_some(())
+        });
+        mounts.iter().for_each(|mount| set_writable(mount, true));
+        cluster.assert_serves();
+        cluster.rm.wait("a healthy node", |tracker| {
+            let last = tracker.heartbeats.back()?.node_health_status.as_ref()?;
+            (last.is_node_healthy() && last.health_report().is_empty()).then_some(())
+        });
     });
 }

@@ -6,7 +6,10 @@ use std::net::SocketAddr;
 
 use records::ContainerId;
 use test_support::LaunchContext;
+use test_support::scripted::{Launched, always, connect_scheduler};
 use tests::conf::Properties;
+use tests::node_process::node_kind;
+use tests::proxy_cluster::ProxyCluster;
 use tests::scripted_cluster::ScriptedCluster;
 use tests::{http, wait};
 use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
@@ -15,6 +18,7 @@ use wire::exception::HadoopException;
 use wire::protocol::application_master::{self, VERSION};
 use wire::token::{Token, kind};
 
+use crate::AGENT;
 use crate::contract::cluster_with;
 
 /// Enables the AMRMProxy, with a short wait for a ResourceManager that is absent.
@@ -188,4 +192,27 @@ fn a_master_whose_start_is_refused_leaves_no_pipeline() {
     let line = "nm_agent_amrmproxy_pipelines 0";
     assert!(metrics.body.contains(line), "{}", metrics.body);
     cluster.assert_serves();
+}
+
+#[test]
+fn a_master_that_keeps_its_token_may_go_through_the_node_or_straight() {
+    let cluster = ProxyCluster::start(&node_kind(AGENT), always(""), |site| {
+        site.set("yarn.nodemanager.agent.amrmproxy.token", "keep");
+    });
+    let Launched { attempt, token, .. } = cluster.launch(1);
+    assert_eq!(token, cluster.scheduler.token(attempt));
+    let runtime = cluster.rm.runtime();
+    let try_connect = |door, token: &Token| runtime.block_on(connect_scheduler(door, token));
+    for door in [cluster.proxy, cluster.scheduler.address] {
+        try_connect(door, &token).expect("the token opens both");
+    }
+    let foreign = cluster.scheduler.token(test_support::ids::attempt(9));
+    let forged = Token {
+        password: "a guess".into(),
+        ..token
+    };
+    for refused in [foreign, forged] {
+        let error = try_connect(cluster.proxy, &refused).expect_err("the node has not seen it");
+        assert!(error.remote().is_some(), "{error}");
+    }
 }

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use amrm_proxy::config::{
     DistributedAllocatorConfig, FileAccess, InterceptorKind, ProxyConfig, ThrottleConfig,
+    TokenPolicy,
 };
-use amrm_proxy::distributed_scheduler::NodeTokenKeys;
 use amrm_proxy::observe::NoObserver;
 use amrm_proxy::rm_forwarder::RmConfig;
 use amrm_proxy::store::{NoStore, StoredState};
-use amrm_proxy::{Admission, AmStart, AmrmProxy, AmrmProxyService, NodeKeys, ProxyParts};
+use amrm_proxy::{
+    Admission, AmStart, AmrmProxy, AmrmProxyService, NodeKeys, NodeTokenKeys, ProxyParts,
+};
 use prost::Message as _;
 use records::{ContainerId, EpochMillis, NodeId, Now, Resource};
 use test_support::scripted::{LaunchRecorder, Launched, ScriptedAmRmClient, submit};
@@ -70,6 +72,7 @@ async fn start_proxy(
             retry_interval: Duration::from_millis(100),
             distributed_scheduling: true,
         },
+        token: TokenPolicy::default(),
         keys: ROLLS,
         throttle: ThrottleConfig::default(),
         relabel: Vec::new(),
@@ -89,7 +92,7 @@ async fn start_proxy(
     };
     let (proxy, _update_task) = AmrmProxy::new(config, parts);
     let proxy = Arc::new(proxy);
-    let (server, address) = RpcServer::builder(ServerAuth::Token(proxy.secrets()))
+    let (server, address) = RpcServer::builder(ServerAuth::Token(proxy.tokens()))
         .service(AmrmProxyService::new(Arc::clone(&proxy)))
         .bind((Ipv4Addr::LOCALHOST, 0).into())
         .await

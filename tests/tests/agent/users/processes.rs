@@ -1,8 +1,13 @@
 //! Processes of containers: their user, what they may do, and whom they cannot reach.
 
-use tests::wait;
+use tests::hostile_hdfs::{HostileHdfs, Lie, Moment};
+use tests::{proc, wait};
+use wire::proto::hadoop_yarn::LocalResourceVisibilityProto;
+
+use users::Account;
 
 use super::*;
+use crate::bad_input::hdfs_peers;
 
 /// Deadline for what takes an instant on an idle machine.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
@@ -43,6 +48,36 @@ fn a_container_has_its_users_identity_and_no_privileges() {
         let line = format!("{name}:\t{value}");
         assert!(lines.contains(&line.as_str()), "{line}: {output}");
     }
+}
+
+#[test]
+fn a_container_that_asks_for_another_runtime_fails() {
+    let test = "a_container_that_asks_for_another_runtime_fails";
+    let change = |site: &mut Properties| {
+        let allowed = "yarn.nodemanager.runtime.linux.allowed-runtimes";
+        site.set(allowed, "default,docker");
+    };
+    let Some(tenants) = Tenants::start_with(test, change) else {
+        return;
+    };
+    let ran = tenants.cluster.node.folder().join("ran");
+    let command = format!("touch {}", ran.display());
+    for runtime in ["docker", "runc", "javasandbox"] {
+        let context = LaunchContext::command(&command).env("YARN_CONTAINER_RUNTIME_TYPE", runtime);
+        let (status, diagnostics) = tenants.end_of(&tenants.attacker, context);
+        assert_eq!(status, -1, "{diagnostics}");
+        for part in [
+            "Requested runtime not allowed.",
+            "yarn.nodemanager.runtime.linux.allowed-runtimes",
+            runtime,
+        ] {
+            assert!(diagnostics.contains(part), "{diagnostics}");
+        }
+    }
+    assert!(!ran.exists());
+    let plain = LaunchContext::command("true").env("YARN_CONTAINER_RUNTIME_TYPE", "default");
+    let (status, diagnostics) = tenants.end_of(&tenants.attacker, plain);
+    assert_eq!(status, 0, "{diagnostics}");
 }
 
 #[test]
@@ -213,4 +248,66 @@ fn an_agent_without_root_needs_the_documented_capabilities_and_no_others() {
         let left: Vec<_> = containers.flatten().map(|entry| entry.path()).collect();
         wait::check(left.is_empty(), format!("{left:?}"))
     });
+}
+
+/// Waits for a child of the agent with this user and no privileges.
+#[track_caller]
+pub(super) fn wait_worker(agent: u32, uid: u32) -> u32 {
+    wait::until("the file worker", DEADLINE, || {
+        let workers = proc::children(agent).into_iter();
+        let status = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/status"));
+        let is_of_user = |pid: &u32| {
+            let status = status(pid).unwrap_or_default();
+            status.contains(&format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"))
+                && status.contains("CapPrm:\t0000000000000000\n")
+                && status.contains("NoNewPrivs:\t1\n")
+        };
+        let mut workers = workers.filter(is_of_user);
+        workers.next().ok_or("none of the user")
+    })
+}
+
+#[test]
+fn hdfs_is_read_by_a_process_with_the_rights_of_the_user_alone() {
+    let test = "hdfs_is_read_by_a_process_with_the_rights_of_the_user_alone";
+    let Some(tenants) = Tenants::start_with(test, hdfs_peers::set_limit) else {
+        return;
+    };
+    let hdfs = HostileHdfs::start(Moment::Packet, Lie::Silence);
+    let context = hdfs_peers::context(&hdfs, LocalResourceVisibilityProto::Application);
+    let am = &tenants.attacker;
+    let id = am.try_start(&am.allocate(), context).expect("it starts");
+    let agent = tenants.cluster.node.process.id();
+    let worker = wait_worker(agent, account(ATTACKER).uid.as_raw());
+    let environment = fs::read(format!("/proc/{worker}/environ"));
+    assert_eq!(environment.expect("it can be read"), b"");
+    let stopped = tenants.output(
+        &tenants.victim,
+        "signal.sh",
+        &format!("kill {worker}; true"),
+    );
+    assert!(stopped.contains("not permitted"), "{stopped}");
+    let public = hdfs_peers::context(&hdfs, LocalResourceVisibilityProto::Public);
+    let public = am.try_start(&am.allocate(), public).expect("it starts");
+    // What is public is read with the rights of nobody, and never with the agent's.
+    wait_worker(agent, Account::anybody().uid());
+    for id in [id, public] {
+        let completed = tenants.cluster.rm.wait_completed(id);
+        assert_ne!(completed.exit_status, 0, "{completed:?}");
+    }
+    hdfs.lie_again(Moment::Answer, Lie::Length);
+    let context = hdfs_peers::context(&hdfs, LocalResourceVisibilityProto::Private);
+    let (status, diagnostics) = tenants.end_of(am, context);
+    assert_ne!(status, 0);
+    assert!(diagnostics.contains("signal 6 (SIGABRT)"), "{diagnostics}");
+    hdfs.lie_again(Moment::NameNode, Lie::None);
+    for visibility in [
+        LocalResourceVisibilityProto::Application,
+        LocalResourceVisibilityProto::Private,
+        LocalResourceVisibilityProto::Public,
+    ] {
+        let context = hdfs_peers::context(&hdfs, visibility);
+        let (status, diagnostics) = tenants.end_of(&tenants.victim, context);
+        assert_eq!(status, 0, "{visibility:?}: {diagnostics}");
+    }
 }

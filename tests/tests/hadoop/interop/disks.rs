@@ -34,15 +34,18 @@ fn a_node_whose_disks_fail_is_unhealthy_at_the_resource_manager_until_they_retur
 
         set_writable(&disk, false);
         node.wait_state(&rm, "UNHEALTHY", STATE_DEADLINE);
-        let shown = node.at_rm(&rm).unwrap();
-        let report = shown["healthReport"].as_str().unwrap();
-        for kind in ["local", "log"] {
-            let dir = disk.join(kind);
-            let fault = format!("Directory is not writable: {}", dir.display());
-            let summary = format!("1/1 {kind}-dirs have errors");
-            assert!(report.contains(&summary), "{report}");
-            assert!(report.contains(&fault), "{report}");
-        }
+        // A check that was under way may have seen one of the directories before the change.
+        let report = wait::until("a report of both directories", STATE_DEADLINE, || {
+            let shown = node.at_rm(&rm)?;
+            let report = shown["healthReport"].as_str().unwrap_or_default();
+            let is_told = |kind| {
+                let dir = disk.join(kind);
+                let fault = format!("Directory is not writable: {}", dir.display());
+                report.contains(&format!("1/1 {kind}-dirs have errors")) && report.contains(&fault)
+            };
+            let both = is_told("local") && is_told("log");
+            wait::check(both, report.to_owned())
+        });
         assert_eq!(state_in_list(&lab, &node), "UNHEALTHY");
         let status = run_client(&lab, NODE_CLI, &["-status", &node.id()]);
         assert!(status.contains(report.trim()), "{status}");

@@ -102,9 +102,9 @@ fn containers_that_run_and_wait_live_through_a_failover() {
 /// Under load: MapReduce with a shuffle, and opportunistic containers that their master's own node
 /// allocates.
 ///
-/// Of an end that the killed ResourceManager told and its node still reports, Hadoop's next one
-/// tells again. DistributedShell's ApplicationMaster counts such an end twice and stops early, so
-/// the opportunistic containers are those of the agent's own.
+/// The killed ResourceManager has told the ApplicationMaster of an end that its node still reports,
+/// and Hadoop's next one tells it again. DistributedShell's ApplicationMaster counts such an end
+/// twice and stops early, so the opportunistic containers are those of the agent's own.
 #[test]
 #[ignore = "takes a minute; run it by its name with --ignored"]
 fn jobs_behind_the_proxy_succeed_over_a_failover_there_and_back() {

@@ -1,8 +1,9 @@
 //! Localization: errors in diagnostics, and `getLocalizationStatuses`.
 //!
 //! Left out, since the agent differs on purpose: an archive that cannot be unpacked, of which
-//! Hadoop shows only Java's stack; resources of ended containers, which the agent forgets with the
-//! work folder; and unknown containers, of which Hadoop's answer says nothing.
+//! Hadoop shows only Java's stack; unknown containers, of which Hadoop's answer says nothing; and
+//! the resource that a container ended for want of, which Hadoop calls pending for ever and the
+//! agent failed, with the reason.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -77,7 +78,7 @@ fn with_scheme(twin: &Twin, scheme: &str) -> LaunchContext {
 }
 
 fn statuses(twins: &mut Twins) {
-    twins.compare("resources of a running container", |twin| {
+    twins.compare("resources of a running and of an ended container", |twin| {
         let (one, two) = (twin.file("one", "1"), twin.file("two", "2"));
         let gate = twin.gate("running");
         let context = LaunchContext::command(&gate.wait_command())
@@ -89,7 +90,7 @@ fn statuses(twins: &mut Twins) {
         let text = localization_statuses(twin, 10);
         gate.open();
         twin.rm.wait_completed(id);
-        text
+        format!("{text}\n{}", localization_statuses(twin, 10))
     });
 }
 

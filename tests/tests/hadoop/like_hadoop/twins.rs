@@ -50,6 +50,7 @@ impl Twin {
     pub(super) fn allocation(&self, number: i64) -> Allocation {
         Allocation {
             id: self.am.attempt().container(number),
+            is_of_node: false,
             ..self.am.allocate()
         }
     }
@@ -147,16 +148,30 @@ pub(super) fn text_of_end(completed: &Completed) -> String {
     format!("{}\n{}", completed.exit_status, completed.diagnostics)
 }
 
-/// Returns diagnostics with one text about the exit code: without a retry policy Hadoop writes it
-/// twice.
+/// Text of a Java node that looked for the file with a process's pid after it had deleted it.
+const CLEANUP_FAILED: &str = "Exception when trying to cleanup container ";
+
+/// Returns diagnostics with one text about the exit code, which Hadoop writes twice without a retry
+/// policy, and without [`CLEANUP_FAILED`], which a Java node adds on a busy machine.
 pub(crate) fn once(diagnostics: &str) -> String {
-    let mut pieces: Vec<_> = diagnostics.split_inclusive("\n[").collect();
     let text = |piece: &str| {
         let text = piece.trim_end_matches('[').split_once(']');
         text.map(|(_time, text)| text.to_owned())
     };
+    let mut pieces: Vec<_> = diagnostics.split_inclusive("\n[").collect();
+    pieces.retain(|piece| text(piece).is_none_or(|text| !text.starts_with(CLEANUP_FAILED)));
     pieces.dedup_by(|a, b| text(a) == text(b));
     pieces.concat().trim_end_matches('[').to_owned()
+}
+
+#[test]
+fn a_text_that_hadoop_writes_twice_or_on_busy_machines_only_is_left_out() {
+    let busy = format!("0\n[1]one\n\n[2]{CLEANUP_FAILED}c_1: no file\n\tat A\n\n[3]end\n\n");
+    assert_eq!(once(&busy), "0\n[1]one\n\n[3]end\n\n");
+    let busy = format!("0\n[1]one\n\n[2]{CLEANUP_FAILED}c_1: no file\n\tat A\n\n");
+    assert_eq!(once(&busy), "0\n[1]one\n\n");
+    let twice = "0\n[1]Exit code: 3\n\n[2]text\n\n[2]text\n\n";
+    assert_eq!(once(twice), "0\n[1]Exit code: 3\n\n[2]text\n\n");
 }
 
 /// Returns the exception that a node named, or that there was none.

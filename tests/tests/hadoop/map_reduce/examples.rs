@@ -48,7 +48,7 @@ pub(super) fn run(cluster: &Cluster) -> Ended {
     ended
 }
 
-/// Of each hundred maps, MapReduce makes the first 40 opportunistic: of `pi` all ten. A map whose
+/// MapReduce makes the first 40 of each hundred maps opportunistic: all ten of `pi`. A map whose
 /// result the ApplicationMaster has may end by itself or be killed.
 fn assert_maps_were_opportunistic(cluster: &Cluster) {
     let ended = |outcome: &str| {

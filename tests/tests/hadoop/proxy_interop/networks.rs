@@ -1,7 +1,7 @@
 //! Each node in a network of its own: an ApplicationMaster finds the proxy of whatever node it runs
 //! on at `localhost:8049`, the only address in its configuration.
 
-use records::ContainerId;
+use records::ContainerName;
 use tests::cluster::{JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
 use tests::distributed_shell::{self, ContainerType, Job};
 use tests::gate::Gate;
@@ -133,8 +133,8 @@ impl NetworkedCluster {
             .iter()
             .filter_map(|container| container["containerId"].as_str());
         let is_master = |id: &str| {
-            id.parse::<ContainerId>()
-                .is_ok_and(|id| id.id & 0xff_ffff == 1)
+            id.parse::<ContainerName>()
+                .is_ok_and(|name| name.number() == 1)
         };
         Ok(ids.filter(|id| !is_master(id)).map(str::to_owned).collect())
     }

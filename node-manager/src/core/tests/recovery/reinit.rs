@@ -146,7 +146,7 @@ impl CrashingNode {
     }
 
     fn contexts_on_disk(&self) -> Vec<u64> {
-        let stored = &self.disk.containers[&container_id(ID)];
+        let stored = &self.disk.containers[&container_id(ID).name()];
         stored.contexts.keys().copied().collect()
     }
 }

@@ -1,0 +1,227 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const SIZE: Resource = Resource::new(1_024, 1);
+const NOW: MonoMillis = MonoMillis(10_000);
+
+fn terms(limit: usize) -> LookTerms {
+    LookTerms {
+        size: SIZE,
+        max_queue_length: Some(limit),
+        holds_back: true,
+    }
+}
+
+/// Returns the sight of a node of eight places.
+fn sight(running: u32, queued: u32) -> Sight {
+    let free = 8 - running;
+    Sight {
+        running,
+        queued,
+        free: Resource::new(u64::from(free) * SIZE.memory_mb, free),
+        seen_at: NOW,
+    }
+}
+
+/// Draws for `wanted` containers from nodes that all answer with their number's sight.
+fn round_of(placer: &mut LookPlacer<usize>, sights: &[Sight], wanted: u32) -> LookRound<usize> {
+    let nodes: Vec<usize> = (0..sights.len()).collect();
+    let mut round = placer.draw(&nodes, wanted);
+    let wants: Vec<usize> = round.wants().copied().collect();
+    for (position, node) in wants.into_iter().enumerate() {
+        round.sees(position, sights[node]);
+    }
+    round
+}
+
+#[test]
+fn containers_go_where_they_start_at_once_then_where_the_wait_is_shortest() {
+    let mut placer = LookPlacer::new(1);
+    for (sights, better) in [
+        ([sight(8, 0), sight(7, 0)], 1),
+        ([sight(3, 0), sight(7, 0)], 0),
+        ([sight(8, 2), sight(8, 1)], 1),
+        // Four places and a queue of two wait longer than eight places and a queue of three.
+        (
+            [
+                Sight {
+                    running: 4,
+                    ..sight(8, 2)
+                },
+                sight(8, 3),
+            ],
+            1,
+        ),
+    ] {
+        let round = round_of(&mut placer, &sights, 1);
+        let placed = placer.place(round, &terms(5), NOW);
+        assert_eq!(placed.nodes, [better], "{sights:?}");
+        placer.promised.clear();
+    }
+}
+
+#[test]
+fn what_exceeds_free_places_and_the_limit_is_held_back_unless_that_is_off() {
+    let sights = [sight(6, 0), sight(8, 4)];
+    let mut placer = LookPlacer::new(1);
+    let round = round_of(&mut placer, &sights, 20);
+    let placed = placer.place(round, &terms(5), NOW);
+    let count_on = |node| placed.nodes.iter().filter(|on| **on == node).count();
+    // Two places and a queue of five; one place in the queue.
+    assert_eq!((count_on(0), count_on(1)), (7, 1));
+    assert_eq!((placed.held_back, placed.unseen), (12, 0));
+
+    let mut placer = LookPlacer::new(1);
+    let round = round_of(&mut placer, &sights, 20);
+    let all = LookTerms {
+        holds_back: false,
+        ..terms(5)
+    };
+    let placed = placer.place(round, &all, NOW);
+    assert_eq!((placed.nodes.len(), placed.held_back), (20, 0));
+}
+
+#[test]
+fn old_news_counts_for_less_and_too_old_news_for_nothing() {
+    let taken_at = |age_ms| {
+        let old = Sight {
+            seen_at: MonoMillis(NOW.0 - age_ms),
+            ..sight(0, 0)
+        };
+        let mut placer = LookPlacer::new(1);
+        let round = round_of(&mut placer, &[old; 2], 100);
+        let placed = placer.place(round, &terms(2), NOW);
+        (placed.nodes.len(), placed.unseen)
+    };
+    assert_eq!(taken_at(0), (20, 0));
+    assert_eq!(taken_at(20), (20, 0));
+    assert_eq!(taken_at(SIGHT_AGE_MAX_MS / 2), (10, 0));
+    assert_eq!(taken_at(SIGHT_AGE_MAX_MS - 1), (2, 0));
+    assert_eq!(taken_at(SIGHT_AGE_MAX_MS), (0, 100));
+    assert_eq!(taken_at(SIGHT_AGE_MAX_MS * 9), (0, 100));
+}
+
+#[test]
+fn only_containers_without_any_sight_are_left_to_the_caller() {
+    let mut placer = LookPlacer::new(1);
+    let mut round = placer.draw(&[0, 1, 2, 3], 400);
+    let position = round.wants().position(|node| *node == 0);
+    round.sees(position.unwrap(), sight(0, 0));
+    let without: usize = round
+        .pairs
+        .iter()
+        .filter(|pair| {
+            let mut nodes = pair.iter().map(|position| round.candidates[*position].node);
+            nodes.all(|node| node != 0)
+        })
+        .count();
+    let placed = placer.place(round, &terms(5), NOW);
+    assert_eq!(placed.nodes, [0; 13]);
+    assert_eq!(placed.unseen as usize, without);
+    // Half of the pairs that four nodes have are without one of them.
+    assert!((150..=250).contains(&without), "{without}");
+}
+
+#[test]
+fn an_answer_of_a_node_that_was_not_asked_and_a_second_answer_change_nothing() {
+    let mut placer = LookPlacer::new(1);
+    let mut round = placer.draw(&[0], 4);
+    round.sees(7, sight(0, 0));
+    round.sees(0, sight(8, 5));
+    round.sees(0, sight(0, 0));
+    let placed = placer.place(round, &terms(5), NOW);
+    assert_eq!((placed.nodes.len(), placed.held_back), (0, 4));
+}
+
+#[test]
+fn a_promise_counts_until_a_look_shows_it() {
+    let mut placer = LookPlacer::new(1);
+    let sights = [sight(7, 0)];
+    let mut counts = Vec::new();
+    for now in [NOW, NOW + 1, NOW + PROMISE_MS] {
+        let sights = sights.map(|sight| Sight {
+            seen_at: now,
+            ..sight
+        });
+        let round = round_of(&mut placer, &sights, 4);
+        counts.push(placer.place(round, &terms(5), now).nodes.len());
+    }
+    // One place and a queue of five.
+    assert_eq!(counts, [4, 2, 4]);
+}
+
+#[test]
+fn promises_and_looks_take_bounded_memory() {
+    let nodes: Vec<usize> = (0..100_000).collect();
+    let mut placer = LookPlacer::new(1);
+    for _ in 0..4 {
+        let mut round = placer.draw(&nodes, u32::MAX);
+        assert_eq!(round.wants().len(), LOOKS_PER_CALL_MAX);
+        for position in 0..LOOKS_PER_CALL_MAX {
+            round.sees(position, sight(0, 0));
+        }
+        let all = LookTerms {
+            holds_back: false,
+            ..terms(0)
+        };
+        let placed = placer.place(round, &all, NOW);
+        assert_eq!(placed.nodes.len(), ALLOCATIONS_PER_CALL_MAX as usize);
+    }
+    assert_eq!(placer.promised.len(), PROMISED_MAX);
+}
+
+fn any_sight() -> impl Strategy<Value = Option<Sight>> {
+    let load = (
+        any::<u32>(),
+        any::<u32>(),
+        any::<u64>(),
+        any::<u32>(),
+        0..2_000_u64,
+    );
+    let small = (0..20_u32, 0..20_u32, 0..20_480_u64, 0..20_u32, 0..2_000_u64);
+    let numbers = prop_oneof![load.boxed(), small.boxed()];
+    let sight = numbers.prop_map(|(running, queued, memory_mb, vcores, age_ms)| Sight {
+        running,
+        queued,
+        free: Resource::new(memory_mb, vcores),
+        seen_at: MonoMillis(NOW.0 - age_ms),
+    });
+    proptest::option::of(sight)
+}
+
+proptest! {
+    #[test]
+    fn every_container_is_placed_within_room_or_held_back_or_left(
+        sights in proptest::collection::vec(any_sight(), 0..40),
+        wanted in 0..300_u32,
+        limit in 0..20_usize,
+        seed: u64,
+    ) {
+        let nodes: Vec<usize> = (0..sights.len()).collect();
+        let place = || {
+            let mut placer = LookPlacer::new(seed);
+            let mut round = placer.draw(&nodes, wanted);
+            let wants: Vec<usize> = round.wants().copied().collect();
+            for (position, node) in wants.into_iter().enumerate() {
+                if let Some(sight) = sights[node] {
+                    round.sees(position, sight);
+                }
+            }
+            placer.place(round, &terms(limit), NOW)
+        };
+        let placed = place();
+        prop_assert_eq!(&placed, &place());
+        let all = placed.nodes.len() + placed.held_back as usize + placed.unseen as usize;
+        prop_assert_eq!(all, if nodes.is_empty() { 0 } else { wanted as usize });
+        for (node, sight) in sights.iter().enumerate() {
+            let given = placed.nodes.iter().filter(|on| **on == node).count() as u64;
+            let room = sight.map_or(0, |sight| {
+                let places = sight.free.memory_mb.div_euclid(SIZE.memory_mb);
+                let places = places.min(sight.free.vcores.into());
+                places + (limit as u64).saturating_sub(sight.queued.into())
+            });
+            prop_assert!(given <= room, "{} {} {:?}", given, room, sight);
+        }
+    }
+}

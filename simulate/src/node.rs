@@ -1,0 +1,241 @@
+//! A node: the shipped container scheduler, and a model of the shell around it, which localizes at
+//! once, launches after a delay, and runs processes that end when their task is over.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, NodeId, Now, Resource};
+use sched::{
+    Action, ContainerQueuingLimit, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec,
+    Event, KillReason, NodeLoad, Note, Sight,
+};
+
+/// Size of every container.
+pub(crate) const SIZE: Resource = Resource::new(1_024, 1);
+
+/// News of a node about one of its containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The launch is ordered: the container has a place.
+    Launching(ContainerId),
+    /// Killed; its processes end after a delay.
+    Ending(ContainerId),
+    /// Finished, with its final status.
+    Completed(ContainerId, ContainerExitStatus),
+    /// Turned away on arrival. `Completed` follows.
+    Refused(ContainerId),
+    /// Removed from the queue. `Completed` follows.
+    Shed(ContainerId),
+    /// Evicted for a guaranteed container after so many milliseconds of run.
+    Evicted(ContainerId, u64),
+}
+
+/// Node of the cluster.
+pub(crate) struct Node {
+    scheduler: ContainerScheduler,
+    /// Containers that have ended since the last heartbeat.
+    pub(crate) completed: Vec<(ContainerId, ContainerExitStatus)>,
+    /// Whether a heartbeat out of turn is under way.
+    pub(crate) beats_out_of_turn: bool,
+    /// Time of the tick that is under way.
+    pub(crate) tick_at: Option<MonoMillis>,
+    /// Whether each heartbeat needs an estimate of the wait.
+    estimates_waits: bool,
+    /// Containers whose processes have been told to end.
+    ending: BTreeSet<ContainerId>,
+    actions: Vec<Action>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        places: u32,
+        config: ContainerSchedulerConfig,
+        estimates_waits: bool,
+    ) -> Self {
+        let room = Resource::new(SIZE.memory_mb * u64::from(places), SIZE.vcores * places);
+        Self {
+            scheduler: ContainerScheduler::new(config, room),
+            completed: Vec::new(),
+            beats_out_of_turn: false,
+            tick_at: None,
+            estimates_waits,
+            ending: BTreeSet::new(),
+            actions: Vec::new(),
+        }
+    }
+
+    /// Returns the containers that hold a place and those that wait, as a look from outside shows.
+    pub(crate) fn load_now(&self) -> u32 {
+        let status = self.scheduler.opportunistic_status();
+        let guaranteed = self.scheduler.holding_room_count(ExecutionType::Guaranteed);
+        status
+            .running_opport_containers
+            .saturating_add(status.wait_queue_length)
+            .saturating_add(u32::try_from(guaranteed).unwrap_or(u32::MAX))
+    }
+
+    /// Returns what a look from outside shows now.
+    pub(crate) fn sight(&self, now: MonoMillis) -> Sight {
+        let queued = u32::try_from(self.queue_length()).unwrap_or(u32::MAX);
+        let capability = self.scheduler.node_resource();
+        Sight {
+            running: self.load_now().saturating_sub(queued),
+            queued,
+            free: capability.saturating_sub(self.scheduler.allocated()),
+            seen_at: now,
+        }
+    }
+
+    /// Returns the number of opportunistic containers that wait.
+    pub(crate) fn queue_length(&self) -> usize {
+        self.scheduler.queue_length(ExecutionType::Opportunistic)
+    }
+
+    /// Returns the time at which [`Node::tick`] is due.
+    pub(crate) fn next_deadline(&self) -> Option<MonoMillis> {
+        self.scheduler.next_deadline()
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        id: ContainerId,
+        execution_type: ExecutionType,
+        now: MonoMillis,
+        news: &mut Vec<News>,
+    ) {
+        let spec = ContainerSpec {
+            id,
+            resource: SIZE,
+            execution_type,
+            version: 0,
+        };
+        self.feed(Event::Start(spec), now, news);
+    }
+
+    pub(crate) fn launched(&mut self, id: ContainerId, now: MonoMillis, news: &mut Vec<News>) {
+        self.feed(Event::Launched(id), now, news);
+    }
+
+    /// Gives up the place of a container whose process was never created.
+    pub(crate) fn abandon(&mut self, id: ContainerId, now: MonoMillis, news: &mut Vec<News>) {
+        let event = Event::LaunchFailed {
+            id,
+            status: ContainerExitStatus::LAUNCH_FAILED,
+            diagnostics: String::new(),
+        };
+        self.feed(event, now, news);
+    }
+
+    /// Kills a container at its master's wish.
+    pub(crate) fn kill(&mut self, id: ContainerId, now: MonoMillis, news: &mut Vec<News>) {
+        let reason = KillReason::ApplicationMaster;
+        self.feed(Event::Kill { id, reason }, now, news);
+    }
+
+    /// Ends a container's process, with success unless it was killed.
+    pub(crate) fn exit(&mut self, id: ContainerId, now: MonoMillis, news: &mut Vec<News>) {
+        let status = if self.ending.remove(&id) {
+            ContainerExitStatus::TERMINATED
+        } else {
+            ContainerExitStatus::SUCCESS
+        };
+        let diagnostics = String::new();
+        let event = Event::Exited {
+            id,
+            status,
+            diagnostics,
+        };
+        self.feed(event, now, news);
+    }
+
+    pub(crate) fn limit(
+        &mut self,
+        limit: ContainerQueuingLimit,
+        now: MonoMillis,
+        news: &mut Vec<News>,
+    ) {
+        if self.scheduler.queuing_limit() != Some(limit) || self.queue_length() > 0 {
+            self.feed(Event::QueuingLimit(limit), now, news);
+        }
+    }
+
+    pub(crate) fn tick(&mut self, now: MonoMillis, news: &mut Vec<News>) {
+        self.tick_at = None;
+        self.feed(Event::Tick, now, news);
+    }
+
+    /// Returns the load that a heartbeat reports.
+    pub(crate) fn report(&mut self, now: MonoMillis) -> NodeLoad {
+        if self.estimates_waits {
+            self.feed(Event::EstimateWaits, now, &mut Vec::new());
+        }
+        let status = self.scheduler.opportunistic_status();
+        NodeLoad {
+            queue_length: status.wait_queue_length,
+            queue_wait_time_ms: status.estimated_queue_wait_ms,
+            queue_capacity: status.opport_queue_capacity,
+            capability: self.scheduler.node_resource(),
+            allocated: self.scheduler.allocated(),
+            decommissioning: false,
+        }
+    }
+
+    /// Handles an event, and answers at once what takes no time.
+    fn feed(&mut self, event: Event, now: MonoMillis, news: &mut Vec<News>) {
+        let now = Now {
+            mono: now,
+            ..Now::default()
+        };
+        let mut next = VecDeque::from([event]);
+        let mut actions = std::mem::take(&mut self.actions);
+        while let Some(event) = next.pop_front() {
+            // The scheduler refuses an event that no action explains, which would be a defect of
+            // this model.
+            let handled = self.scheduler.handle(event, now, &mut actions);
+            debug_assert_eq!(handled, Ok(()));
+            for action in actions.drain(..) {
+                self.perform(action, &mut next, news);
+            }
+        }
+        self.actions = actions;
+    }
+
+    fn perform(&mut self, action: Action, next: &mut VecDeque<Event>, news: &mut Vec<News>) {
+        match action {
+            Action::Localize(id) => next.push_back(Event::Localized(id)),
+            Action::Launch(id) => news.push(News::Launching(id)),
+            Action::CleanUp(id) => next.push_back(Event::CleanedUp(id)),
+            Action::Completed(completion) => {
+                let (id, status) = (completion.id, completion.exit_status);
+                next.push_back(Event::Forget(id));
+                self.completed.push((id, status));
+                news.push(News::Completed(id, status));
+            }
+            Action::Terminate(id) | Action::ForceKill(id) => {
+                if self.ending.insert(id) {
+                    news.push(News::Ending(id));
+                }
+            }
+            Action::Note(Note::Rejected { id, .. }) => news.push(News::Refused(id)),
+            Action::Note(Note::Shed { id, .. }) => news.push(News::Shed(id)),
+            Action::Note(Note::Evicted { id, ran_ms, .. }) => news.push(News::Evicted(id, ran_ms)),
+            Action::Note(_)
+            | Action::ApplyLimits(_)
+            | Action::RollBack(_)
+            | Action::Pause(_)
+            | Action::Resume(_) => {}
+        }
+    }
+}
+
+/// Returns the id of a node by its number.
+pub(crate) fn node_id(number: usize) -> NodeId {
+    NodeId {
+        host: format!("n{number}"),
+        port: 8041,
+    }
+}
+
+/// Returns the number of a node by its id.
+pub(crate) fn number_of(id: &NodeId) -> Option<usize> {
+    id.host.strip_prefix('n')?.parse().ok()
+}

@@ -1,0 +1,97 @@
+//! Values of a scenario that cannot be simulated.
+
+use std::fmt;
+
+use super::Scenario;
+use crate::delay::is_interval;
+
+/// Most nodes. NodeManagers of one cluster are at most some ten thousands.
+const NODES_MAX: usize = 60_000;
+/// Most places of a node.
+const PLACES_MAX: u32 = 1_000;
+/// Most seeds.
+const SEEDS_MAX: u64 = 1_000;
+/// Most containers of one run: each takes some 100 bytes until the end of the run.
+const CONTAINERS_MAX: u64 = 20_000_000;
+
+/// Value that cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioProblem {
+    /// Key of the value, as `table.key`.
+    pub key: String,
+    /// Reason, with the values that are accepted.
+    pub reason: String,
+}
+
+impl fmt::Display for ScenarioProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.reason)
+    }
+}
+
+/// Problems found so far.
+#[derive(Default)]
+struct Problems(Vec<ScenarioProblem>);
+
+impl Problems {
+    fn add(&mut self, key: impl Into<String>, reason: impl Into<String>) {
+        let (key, reason) = (key.into(), reason.into());
+        self.0.push(ScenarioProblem { key, reason });
+    }
+
+    fn within(&mut self, key: &str, value: u64, from: u64, to: u64) {
+        if !(from..=to).contains(&value) {
+            self.add(key, format!("{value} is not from {from} to {to}"));
+        }
+    }
+}
+
+/// Returns every value that cannot be simulated.
+pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
+    let mut found = Problems::default();
+    let nodes = scenario.cluster.nodes;
+    found.within("cluster.nodes", nodes as u64, 1, NODES_MAX as u64);
+    let places = u64::from(scenario.cluster.places);
+    found.within("cluster.places", places, 1, u64::from(PLACES_MAX));
+    let delays = &scenario.delays;
+    for (key, interval) in [
+        ("delays.node-heartbeat-ms", &delays.node_heartbeat),
+        ("delays.am-heartbeat-ms", &delays.am_heartbeat),
+    ] {
+        if !is_interval(interval) {
+            found.add(key, "an interval has a mean of at least 1 ms");
+        }
+    }
+    let run = scenario.run;
+    found.within("run.seeds", run.seeds, 1, SEEDS_MAX);
+    let left_out = run.warm_up_percent.saturating_add(run.tail_percent);
+    found.within("run.warm-up-percent + run.tail-percent", left_out, 0, 90);
+    for problem in scenario.workload.problems() {
+        found.add(problem.key, problem.reason);
+    }
+    let containers = scenario.workload.containers_about();
+    found.within("workload: containers", containers, 1, CONTAINERS_MAX);
+    if scenario.arms.is_empty() {
+        found.add("arm", "no [[arm]]: nothing would be simulated");
+    }
+    for (number, arm) in scenario.arms.iter().enumerate() {
+        let settings = arm.settings;
+        let key = |name: &str| format!("arm {}.{name}", number + 1);
+        if settings.nodes_used == 0 {
+            found.add(key("nodes-used"), "0: no node would ever be offered");
+        }
+        if settings.sorting_interval_ms == 0 {
+            found.add(key("sorting-interval-ms"), "0 is not an interval");
+        }
+        if !settings.limit_stdev.is_finite() {
+            found.add(key("limit-stdev"), "not a finite number");
+        }
+    }
+    for problem in super::known::problems(scenario) {
+        found.add(problem.key, problem.reason);
+    }
+    for label in scenario.repeated_labels() {
+        found.add("arm", format!("two arms are called {label:?}: set `name`"));
+    }
+    found.0
+}

@@ -1,0 +1,321 @@
+//! Jobs of a trace as a workload: what a simulation takes of it, and what a look at it says.
+
+use std::sync::Arc;
+
+use job_trace::{Tasks, TraceError, TraceJob};
+use thiserror::Error;
+
+use crate::numbers::{float, ratio, whole};
+use crate::scenario::Scenario;
+use crate::workload::Job;
+
+/// Most tasks of a trace that one simulation takes: each takes some 100 bytes.
+pub const TASKS_MAX: u64 = 20_000_000;
+
+/// Longest time from the first arrival to the last, and longest task: 40 days in milliseconds.
+/// Every node sends a heartbeat in each second of it.
+pub const SPAN_MAX_MS: u64 = 40 * 24 * 3_600 * 1_000;
+
+/// Reason for which a trace is not simulated.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The bytes are not a trace.
+    #[error("{0}")]
+    Trace(#[from] TraceError),
+    /// A job cannot run on the cluster of the scenario.
+    #[error("job {id}: {reason}")]
+    Job {
+        /// Id of the job.
+        id: String,
+        /// Demand of the job that no simulation meets.
+        reason: String,
+    },
+    /// No job is in it.
+    #[error("the trace has no job")]
+    Empty,
+}
+
+impl LoadError {
+    fn of(job: &TraceJob, reason: String) -> Self {
+        let id = job.id.escape_debug().to_string();
+        Self::Job { id, reason }
+    }
+}
+
+/// Jobs of a trace, in the order of their arrival, from 0 ms on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    jobs: Arc<[Job]>,
+    tasks: u64,
+    has_stages: bool,
+}
+
+impl Loaded {
+    /// Takes the jobs of a trace, as many as the scenario's `count` says. Reads no further.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or a job of it cannot run.
+    pub fn read(
+        scenario: &Scenario,
+        jobs: impl Iterator<Item = Result<TraceJob, TraceError>>,
+    ) -> Result<Self, LoadError> {
+        let most = match scenario.workload.count {
+            0 => usize::MAX,
+            count => usize::try_from(count).unwrap_or(usize::MAX),
+        };
+        let mut taken: Vec<Job> = Vec::new();
+        let (mut tasks, mut has_stages) = (0, false);
+        for job in jobs.take(most) {
+            let job = job?;
+            tasks += job.task_count();
+            if tasks > TASKS_MAX {
+                let reason = format!(
+                    "with it the trace has more than {TASKS_MAX} tasks; `count` in [workload] \
+                     takes the first {} jobs",
+                    taken.len()
+                );
+                return Err(LoadError::of(&job, reason));
+            }
+            runs_on(scenario, &job)?;
+            has_stages |= job.stages.len() > 1;
+            taken.push(flat(&job));
+        }
+        taken.sort_by_key(|job| job.arrives_ms);
+        let Some(first) = taken.first().map(|job| job.arrives_ms) else {
+            return Err(LoadError::Empty);
+        };
+        for job in &mut taken {
+            job.arrives_ms -= first;
+        }
+        let span = taken.last().map_or(0, |job| job.arrives_ms);
+        if span > SPAN_MAX_MS {
+            let id = "last in the order of arrival".to_owned();
+            let reason = format!("arrives {span} ms after the first; at most {SPAN_MAX_MS}");
+            return Err(LoadError::Job { id, reason });
+        }
+        Ok(Self {
+            jobs: taken.into(),
+            tasks,
+            has_stages,
+        })
+    }
+
+    /// Returns the jobs as they were recorded.
+    #[must_use]
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// Returns the number of tasks.
+    #[must_use]
+    pub const fn tasks(&self) -> u64 {
+        self.tasks
+    }
+
+    /// Returns whether a job has stages, which a simulation does not keep apart.
+    #[must_use]
+    pub const fn has_stages(&self) -> bool {
+        self.has_stages
+    }
+
+    /// Returns the jobs with gaps stretched so that they offer this load to so many places; for a
+    /// load of 0 as they were recorded. Never longer than [`SPAN_MAX_MS`].
+    pub(crate) fn at_load(&self, load: f64, places: u64) -> Vec<Job> {
+        let mut jobs = self.jobs.to_vec();
+        let span = jobs.last().map_or(0, |job| job.arrives_ms);
+        if load > 0.0 && span > 0 {
+            let work: u64 = jobs.iter().map(Job::work_ms).fold(0, u64::saturating_add);
+            let wanted = ratio(float(work), float(places) * load).min(float(SPAN_MAX_MS));
+            let factor = wanted / float(span);
+            for job in &mut jobs {
+                job.arrives_ms = whole(float(job.arrives_ms) * factor);
+            }
+        }
+        jobs
+    }
+}
+
+/// Returns the job with all its tasks at once.
+fn flat(job: &TraceJob) -> Job {
+    let lengths = job.tasks().flat_map(|tasks| {
+        let count = usize::try_from(tasks.count).unwrap_or(usize::MAX);
+        std::iter::repeat_n(tasks.length_ms, count)
+    });
+    Job {
+        arrives_ms: job.submit_ms,
+        task_ms: lengths.collect(),
+    }
+}
+
+/// Refuses a job with a container that no node can hold, or with a task that takes too long.
+fn runs_on(scenario: &Scenario, job: &TraceJob) -> Result<(), LoadError> {
+    let places = u64::from(scenario.cluster.places);
+    let memory_mb = places.saturating_mul(scenario.workload.place_memory_mb);
+    let does_not_fit =
+        |tasks: &&Tasks| tasks.memory_mb > memory_mb || u64::from(tasks.vcores) > places;
+    if let Some(tasks) = job.tasks().find(does_not_fit) {
+        let reason = format!(
+            "a container of {} MB and {} vcores is larger than any node, which has {memory_mb} MB \
+             and {places} vcores; see `places` in [cluster] and `place-memory-mb` in [workload]",
+            tasks.memory_mb, tasks.vcores
+        );
+        return Err(LoadError::of(job, reason));
+    }
+    if let Some(tasks) = job.tasks().find(|tasks| tasks.length_ms > SPAN_MAX_MS) {
+        let reason = format!("a task of {} ms; at most {SPAN_MAX_MS}", tasks.length_ms);
+        return Err(LoadError::of(job, reason));
+    }
+    Ok(())
+}
+
+/// Totals of a whole trace. Their memory does not grow with the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Jobs.
+    pub jobs: u64,
+    /// Jobs of one task.
+    pub single: u64,
+    /// Tasks.
+    pub tasks: u64,
+    /// Tasks of the job with the most.
+    pub largest: u64,
+    /// Sum of the tasks' lengths in milliseconds.
+    pub work_ms: u64,
+    /// First and last arrival in milliseconds.
+    pub arrivals_ms: Option<(u64, u64)>,
+}
+
+impl Survey {
+    /// Reads a trace to its end.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or a job of it cannot run on the cluster of the scenario.
+    pub fn read(
+        scenario: &Scenario,
+        jobs: impl Iterator<Item = Result<TraceJob, TraceError>>,
+    ) -> Result<Self, LoadError> {
+        let mut found = Self::default();
+        for job in jobs {
+            let job = job?;
+            runs_on(scenario, &job)?;
+            let tasks = job.task_count();
+            found.jobs += 1;
+            found.single += u64::from(tasks == 1);
+            found.tasks = found.tasks.saturating_add(tasks);
+            found.largest = found.largest.max(tasks);
+            found.work_ms = found.work_ms.saturating_add(job.work_ms());
+            let (first, last) = found.arrivals_ms.unwrap_or((u64::MAX, 0));
+            let at = job.submit_ms;
+            found.arrivals_ms = Some((first.min(at), last.max(at)));
+        }
+        if found.jobs == 0 {
+            return Err(LoadError::Empty);
+        }
+        Ok(found)
+    }
+
+    /// Returns the load that the trace offers to so many places as it was recorded; 0 if all jobs
+    /// arrive at once.
+    #[must_use]
+    pub fn load(&self, places: u64) -> f64 {
+        let span = self.arrivals_ms.map_or(0, |(first, last)| last - first);
+        ratio(float(self.work_ms), float(span) * float(places))
+    }
+}
+
+/// Returns a job as a trace has it.
+#[must_use]
+pub fn traced(number: usize, job: &Job) -> TraceJob {
+    let tasks = job.task_ms.iter().map(|length| Tasks::of(*length));
+    TraceJob {
+        id: format!("job_{}", number + 1),
+        submit_ms: job.arrives_ms,
+        stages: vec![job_trace::Stage {
+            after: Vec::new(),
+            tasks: tasks.collect(),
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use job_trace::{Format, jobs};
+
+    const SCENARIO: &str = r#"
+        title = "trace"
+        cluster = { nodes = 2, places = 4 }
+        workload = { jobs = "trace", trace = "t.csv" }
+        arm = [{ policy = "spread" }]
+    "#;
+
+    fn loaded(rows: &str, scenario: &Scenario) -> Result<Loaded, LoadError> {
+        let text = format!("{}\n{rows}", job_trace::csv::HEAD);
+        Loaded::read(scenario, jobs(Format::Csv, text.as_bytes()))
+    }
+
+    #[test]
+    fn arrivals_are_sorted_start_at_zero_and_meet_the_load() {
+        let mut scenario = Scenario::read(SCENARIO).unwrap();
+        let rows = "b,9000,1,,2,4000,,,,\na,1000,1,,1,8000,,,,\na2,5000,1,,1,8000,,,,\n";
+        let trace = loaded(rows, &scenario).unwrap();
+        let arrivals = |jobs: &[Job]| jobs.iter().map(|job| job.arrives_ms).collect::<Vec<_>>();
+        assert_eq!(arrivals(trace.jobs()), [0, 4_000, 8_000]);
+        assert_eq!(trace.tasks(), 4);
+        assert_eq!(trace.jobs()[2].task_ms, [4_000, 4_000]);
+        // 24 s of work on 8 places are a load of a half in 6 s.
+        assert_eq!(arrivals(&trace.at_load(0.5, 8)), [0, 3_000, 6_000]);
+        assert_eq!(arrivals(&trace.at_load(0.0, 8)), [0, 4_000, 8_000]);
+        scenario.workload.count = 2;
+        assert_eq!(loaded(rows, &scenario).unwrap().jobs().len(), 2);
+    }
+
+    #[test]
+    fn what_no_node_can_hold_is_named() {
+        let mut scenario = Scenario::read(SCENARIO).unwrap();
+        for row in ["big,0,1,,1,1000,4097,1,,\n", "big,0,1,,1,1000,1024,5,,\n"] {
+            let error = loaded(row, &scenario).unwrap_err().to_string();
+            let expected = "vcores is larger than any node, which has 4096 MB and 4 vcores";
+            assert!(
+                error.starts_with("job big: ") && error.contains(expected),
+                "{error}"
+            );
+        }
+        scenario.workload.place_memory_mb = 2_048;
+        assert!(loaded("big,0,1,,1,1000,4097,1,,\n", &scenario).is_ok());
+        let far = "a,0,1,,1,1000,,,,\nb,9000000000,1,,1,1000,,,,\n";
+        let error = loaded(far, &scenario).unwrap_err().to_string();
+        assert!(
+            error.contains("arrives 9000000000 ms after the first"),
+            "{error}"
+        );
+        let many: String = (0..21)
+            .map(|n| format!("j{n},0,1,,1000000,1,,,,\n"))
+            .collect();
+        let error = loaded(&many, &scenario).unwrap_err().to_string();
+        assert!(
+            error.starts_with("job j20: ") && error.contains("takes the first 20 jobs"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_survey_counts_the_whole_trace() {
+        let scenario = Scenario::read(SCENARIO).unwrap();
+        let text = format!(
+            "{}\na,1000,,,,500,,,,\nb,3000,,,7,500,,,,\n",
+            job_trace::csv::HEAD
+        );
+        let survey = Survey::read(&scenario, jobs(Format::Csv, text.as_bytes())).unwrap();
+        let expected = Survey {
+            jobs: 2,
+            single: 1,
+            tasks: 8,
+            largest: 7,
+            work_ms: 4_000,
+            arrivals_ms: Some((1_000, 3_000)),
+        };
+        assert_eq!(survey, expected);
+        assert!((survey.load(8) - 0.25).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,471 @@
+//! One run of an arm: the loop over events in virtual time.
+
+mod delays;
+mod probes;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
+use sim::{EventQueue, Streams};
+
+use crate::arm::{MasterCall, Placed, Placer, job_of, scheduler_config};
+use crate::measure::{ContainerSums, JobOutcome, Meter, Outcome, Window};
+use crate::node::{News, Node};
+use crate::scenario::{Arm, Comparator, Scenario};
+use crate::workload::Job;
+
+use self::delays::Delayed;
+
+/// Interval at which the queues of all nodes are looked at for the result.
+const SAMPLE_MS: u64 = 1_000;
+
+enum Event {
+    JobArrives(usize),
+    MasterCalls(usize),
+    NodeBeats {
+        node: usize,
+        in_turn: bool,
+    },
+    NodeTick(usize),
+    Sort,
+    Sample,
+    Start(ContainerId),
+    Launched(ContainerId),
+    Exits(ContainerId),
+    /// A probe that has a place learns what it runs.
+    Binds(ContainerId),
+    /// The cancelling of a probe reaches its node.
+    Cancels(ContainerId),
+}
+
+/// ApplicationMaster of a job: a model. Asks again for what was refused, shed or evicted.
+struct Master {
+    /// Tasks without a container, with the time since when.
+    pending: VecDeque<(usize, u64)>,
+    /// Tasks that have not ended.
+    left: usize,
+    /// Ends that the ResourceManager tells with the next answer.
+    ended: Vec<(ContainerId, ContainerExitStatus)>,
+    /// Tasks of containers that have ended without success, with the time of that, until the
+    /// master learns of it.
+    failed: BTreeMap<ContainerId, (usize, u64)>,
+    /// Probes without a place.
+    probes: BTreeSet<ContainerId>,
+}
+
+/// Container that has not ended.
+struct Live {
+    node: usize,
+    /// Task that it runs; `None`: a probe that has not got one.
+    task: Option<usize>,
+    /// Whether it has reached its node.
+    has_arrived: bool,
+    execution_type: ExecutionType,
+    /// Time at which it reached its node.
+    arrived_ms: u64,
+    /// Whether its launch was ordered.
+    is_launching: bool,
+    /// Whether its process runs.
+    runs: bool,
+    /// Time at which its processes end, once known.
+    exits_ms: Option<u64>,
+}
+
+pub(crate) struct World<'a> {
+    delays: Delayed,
+    sorting_interval_ms: u64,
+    drain_limit_ms: u64,
+    jobs: &'a [Job],
+    placer: Box<dyn Placer>,
+    nodes: Vec<Node>,
+    masters: Vec<Option<Master>>,
+    unfinished: usize,
+    live: BTreeMap<ContainerId, Live>,
+    /// Probes that have ended without a task, until their node reports it.
+    void: BTreeSet<ContainerId>,
+    events: EventQueue<Event>,
+    meter: Meter,
+    outcomes: Vec<JobOutcome>,
+    sums: ContainerSums,
+    node_heartbeats: u64,
+}
+
+impl<'a> World<'a> {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        arm: &Arm,
+        placer: Box<dyn Placer>,
+        jobs: &'a [Job],
+        window: Window,
+        streams: Streams,
+    ) -> Self {
+        let config = scheduler_config(arm);
+        let estimates_waits = arm.settings.comparator == Comparator::QueueWaitTime;
+        let node = |_| Node::new(scenario.cluster.places, config, estimates_waits);
+        let last_arrival = jobs.last().map_or(0, |job| job.arrives_ms);
+        let head_start = arm.settings.sorting_interval_ms;
+        let window = Window {
+            from_ms: window.from_ms + head_start,
+            to_ms: window.to_ms + head_start,
+        };
+        Self {
+            delays: Delayed::new(&scenario.delays, streams),
+            sorting_interval_ms: arm.settings.sorting_interval_ms,
+            drain_limit_ms: last_arrival.saturating_add(scenario.run.drain_limit_s * 1_000),
+            jobs,
+            placer,
+            nodes: (0..scenario.cluster.nodes).map(node).collect(),
+            masters: jobs.iter().map(|_| None).collect(),
+            unfinished: jobs.len(),
+            live: BTreeMap::new(),
+            void: BTreeSet::new(),
+            events: EventQueue::default(),
+            meter: Meter::new(scenario.places(), window),
+            outcomes: jobs.iter().map(JobOutcome::new).collect(),
+            sums: ContainerSums {
+                tasks: jobs.iter().map(|job| job.task_ms.len() as u64).sum(),
+                ..ContainerSums::default()
+            },
+            node_heartbeats: 0,
+        }
+    }
+
+    /// Runs until every job has ended or the limit after the last arrival is reached.
+    pub(crate) fn run(mut self) -> Outcome {
+        self.begin();
+        while self.unfinished > 0
+            && let Some(event) = self.events.pop()
+        {
+            let now_ms = self.events.now_ms();
+            if now_ms > self.drain_limit_ms {
+                break;
+            }
+            self.meter.advance(now_ms);
+            self.handle(event, MonoMillis(now_ms));
+        }
+        Outcome {
+            jobs: self.outcomes,
+            containers: self.sums,
+            means: self.meter.means(),
+            cost: self.placer.cost(),
+            node_heartbeats: self.node_heartbeats,
+            ended_ms: self.events.now_ms(),
+            events: self.events.events(),
+            used_each_second: self.meter.into_each_second(),
+        }
+    }
+
+    /// Starts the heartbeats, each node's at its own phase. Every node has registered before the
+    /// first job arrives.
+    fn begin(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.node_beats(node, MonoMillis(0));
+            let phase = self.delays.node_phase();
+            let event = Event::NodeBeats {
+                node,
+                in_turn: true,
+            };
+            self.events.push_at(phase, event);
+        }
+        self.events.push_at(0, Event::Sort);
+        self.events.push_at(0, Event::Sample);
+        for (number, job) in self.jobs.iter().enumerate() {
+            // The first sort is over before the first job can come.
+            let at = job.arrives_ms + self.sorting_interval_ms;
+            self.outcomes[number].arrives_ms = at;
+            self.events.push_at(at, Event::JobArrives(number));
+        }
+    }
+
+    fn handle(&mut self, event: Event, now: MonoMillis) {
+        match event {
+            Event::JobArrives(job) => self.job_arrives(job, now),
+            Event::MasterCalls(job) => self.master_calls(job, now),
+            Event::NodeBeats { node, in_turn } => {
+                if in_turn {
+                    let next = Event::NodeBeats { node, in_turn };
+                    let interval = self.delays.node_heartbeat();
+                    self.events.push_in(interval, next);
+                } else {
+                    self.nodes[node].beats_out_of_turn = false;
+                }
+                self.node_beats(node, now);
+            }
+            Event::NodeTick(node) => {
+                if self.nodes[node].tick_at == Some(now) {
+                    let mut news = Vec::new();
+                    self.nodes[node].tick(now, &mut news);
+                    self.hear(node, &news, now);
+                }
+            }
+            Event::Sort => {
+                self.placer.tick(now);
+                self.events.push_in(self.sorting_interval_ms, Event::Sort);
+            }
+            Event::Sample => {
+                if self.meter.is_measured() {
+                    self.meter
+                        .sample_queues(self.nodes.iter().map(Node::queue_length));
+                }
+                self.events.push_in(SAMPLE_MS, Event::Sample);
+            }
+            Event::Start(id) => self.start(id, now),
+            Event::Launched(id) => self.launched(id, now),
+            Event::Exits(id) => self.exits(id, now),
+            Event::Binds(id) => self.bind(id, now),
+            Event::Cancels(id) => self.cancel(id, now),
+        }
+    }
+
+    fn job_arrives(&mut self, job: usize, now: MonoMillis) {
+        let tasks = self.jobs[job].task_ms.len();
+        self.masters[job] = Some(Master {
+            pending: (0..tasks).map(|task| (task, now.0)).collect(),
+            left: tasks,
+            ended: Vec::new(),
+            failed: BTreeMap::new(),
+            probes: BTreeSet::new(),
+        });
+        self.meter.waiting += tasks as u64;
+        self.placer.job_arrives(job, now);
+        let phase = self.delays.am_phase();
+        self.events.push_in(phase, Event::MasterCalls(job));
+    }
+
+    fn master_calls(&mut self, job: usize, now: MonoMillis) {
+        let Some(master) = &mut self.masters[job] else {
+            return;
+        };
+        let ended = std::mem::take(&mut master.ended);
+        let call = MasterCall {
+            job,
+            wanted: u32::try_from(master.pending.len()).unwrap_or(u32::MAX),
+            probes: u32::try_from(master.probes.len()).unwrap_or(u32::MAX),
+            ended: &ended,
+            now,
+        };
+        let placed = self.placer.master_calls(&call, &self.nodes);
+        for given in placed {
+            self.assign(job, given, now);
+        }
+        let Some(master) = &mut self.masters[job] else {
+            return;
+        };
+        for (id, _) in &ended {
+            match master.failed.remove(id) {
+                Some(again) => master.pending.push_back(again),
+                None => master.left -= 1,
+            }
+        }
+        if master.left == 0 {
+            self.masters[job] = None;
+            self.placer.job_ends(job);
+            self.outcomes[job].finished_ms = Some(now.0);
+            self.unfinished -= 1;
+        } else {
+            let interval = self.delays.am_heartbeat();
+            self.events.push_in(interval, Event::MasterCalls(job));
+        }
+    }
+
+    /// Gives a container to the first task that waits.
+    fn assign(&mut self, job: usize, given: Placed, now: MonoMillis) {
+        let Some(master) = &mut self.masters[job] else {
+            return;
+        };
+        let task = if given.is_probe {
+            master.probes.insert(given.id);
+            None
+        } else {
+            let Some((task, since)) = master.pending.pop_front() else {
+                return;
+            };
+            self.sums.am_wait_ms += now.0 - since;
+            Some(task)
+        };
+        let live = Live {
+            node: given.node,
+            task,
+            has_arrived: false,
+            execution_type: given.execution_type,
+            arrived_ms: 0,
+            is_launching: false,
+            runs: false,
+            exits_ms: None,
+        };
+        self.live.insert(given.id, live);
+        let call_ms = self.placer.answer_delay_ms() + self.delays.start_call();
+        if call_ms == 0 {
+            self.start(given.id, now);
+        } else {
+            let event = Event::Start(given.id);
+            self.events.push_in(call_ms, event);
+        }
+    }
+
+    fn start(&mut self, id: ContainerId, now: MonoMillis) {
+        if self.is_needless(id) {
+            return;
+        }
+        let Some(live) = self.live.get_mut(&id) else {
+            return;
+        };
+        live.arrived_ms = now.0;
+        live.has_arrived = true;
+        let (node, execution_type) = (live.node, live.execution_type);
+        let mut news = Vec::new();
+        self.nodes[node].start(id, execution_type, now, &mut news);
+        self.hear(node, &news, now);
+    }
+
+    fn launched(&mut self, id: ContainerId, now: MonoMillis) {
+        let Some(live) = self.live.get_mut(&id) else {
+            return;
+        };
+        live.runs = true;
+        let node = live.node;
+        if live.exits_ms.is_none()
+            && let Some(task) = live.task
+        {
+            let ends = now.0 + self.jobs[job_of(&id)].task_ms[task];
+            live.exits_ms = Some(ends);
+            self.events.push_at(ends, Event::Exits(id));
+        }
+        self.meter.running += 1;
+        self.meter.waiting -= 1;
+        let mut news = Vec::new();
+        self.nodes[node].launched(id, now, &mut news);
+        self.hear(node, &news, now);
+    }
+
+    fn exits(&mut self, id: ContainerId, now: MonoMillis) {
+        let Some(live) = self.live.get(&id) else {
+            return;
+        };
+        // A kill has moved the end to another time.
+        if live.exits_ms != Some(now.0) {
+            return;
+        }
+        let node = live.node;
+        let mut news = Vec::new();
+        self.nodes[node].exit(id, now, &mut news);
+        self.hear(node, &news, now);
+    }
+
+    fn node_beats(&mut self, node: usize, now: MonoMillis) {
+        self.node_heartbeats += 1;
+        let load = self.nodes[node].report(now);
+        let ended = std::mem::take(&mut self.nodes[node].completed);
+        self.placer.node_beats(node, &load, &ended, now);
+        for (id, status) in ended {
+            if !self.void.remove(&id)
+                && let Some(master) = &mut self.masters[job_of(&id)]
+            {
+                master.ended.push((id, status));
+            }
+        }
+        let mut news = Vec::new();
+        let limit = self.placer.queuing_limit();
+        self.nodes[node].limit(limit, now, &mut news);
+        self.hear(node, &news, now);
+    }
+
+    /// Follows what a node has done, and has it send its heartbeat where something ended.
+    fn hear(&mut self, node: usize, news: &[News], now: MonoMillis) {
+        for one in news {
+            match *one {
+                News::Launching(id) => {
+                    let Some(live) = self.live.get_mut(&id) else {
+                        continue;
+                    };
+                    live.is_launching = true;
+                    if live.task.is_some() {
+                        self.sums.node_wait_ms += now.0 - live.arrived_ms;
+                        self.launch(id);
+                    } else {
+                        self.ask_for_task(id);
+                    }
+                }
+                News::Ending(id) => self.end(id, now),
+                News::Refused(_) => self.sums.refused += 1,
+                News::Shed(_) => self.sums.shed += 1,
+                News::Evicted(_, ran_ms) => {
+                    self.sums.evicted += 1;
+                    self.sums.lost_ms += ran_ms;
+                }
+                News::Completed(id, status) => self.completed(id, status, now),
+            }
+        }
+        self.schedule_tick(node);
+        let out_of_band = self.delays.out_of_band;
+        let node_state = &mut self.nodes[node];
+        if out_of_band && !node_state.completed.is_empty() && !node_state.beats_out_of_turn {
+            node_state.beats_out_of_turn = true;
+            let event = Event::NodeBeats {
+                node,
+                in_turn: false,
+            };
+            self.events.push_in(0, event);
+        }
+    }
+
+    fn launch(&mut self, id: ContainerId) {
+        let task = self.live.get(&id).and_then(|live| live.task);
+        let delay_ms = self.delays.launch(job_of(&id), task.unwrap_or(0));
+        self.events.push_in(delay_ms, Event::Launched(id));
+    }
+
+    fn schedule_tick(&mut self, node: usize) {
+        let state = &mut self.nodes[node];
+        if let Some(due) = state.next_deadline()
+            && state.tick_at.is_none_or(|at| due < at)
+        {
+            state.tick_at = Some(due);
+            self.events.push_at(due.0, Event::NodeTick(node));
+        }
+    }
+
+    /// Has the processes of a killed container end after a delay, or, where none exists yet, after
+    /// its launch.
+    fn end(&mut self, id: ContainerId, now: MonoMillis) {
+        let Some(live) = self.live.get_mut(&id) else {
+            return;
+        };
+        let earliest = if live.runs {
+            0
+        } else {
+            self.delays.launch(job_of(&id), live.task.unwrap_or(0)) + 1
+        };
+        let exits = now.0 + self.delays.kill().max(earliest);
+        live.exits_ms = Some(exits);
+        self.events.push_at(exits, Event::Exits(id));
+    }
+
+    fn completed(&mut self, id: ContainerId, status: ContainerExitStatus, now: MonoMillis) {
+        let Some(live) = self.live.remove(&id) else {
+            return;
+        };
+        if live.runs {
+            self.meter.running -= 1;
+        }
+        let Some(task) = live.task else {
+            self.void.insert(id);
+            self.forget_probe(id);
+            return;
+        };
+        if status == ContainerExitStatus::SUCCESS {
+            return;
+        }
+        if live.runs {
+            self.meter.waiting += 1;
+        }
+        if !live.is_launching {
+            self.sums.node_wait_ms += now.0 - live.arrived_ms;
+        }
+        if let Some(master) = &mut self.masters[job_of(&id)] {
+            master.failed.insert(id, (task, now.0));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What tells the modelled policies from one another.
+
+use crate::{arms_of, figure};
+
+/// Returns a scenario in which one job at a time runs on an idle cluster.
+fn idle(policy: &str) -> String {
+    format!(
+        r#"
+        title = "one job at a time"
+        cluster = {{ nodes = 100, places = 8 }}
+        workload = {{ jobs = "even", tasks = 60, task-ms = 10000, count = 40, load = 0.01 }}
+        run = {{ seeds = 2 }}
+        delays = {{ launch-ms = 0 }}
+        [[arm]]
+        policy = "{policy}"
+        "#
+    )
+}
+
+#[test]
+fn a_proxy_of_hadoop_gives_a_job_no_more_containers_with_a_call_than_its_list_has_nodes() {
+    let p50 = |policy| figure(&arms_of(&idle(policy))[0], "jct_p50_s").mean;
+    // 60 tasks and a list of ten: five more heartbeats of the master than Sparrow needs.
+    let distributed = p50("hadoop-distributed");
+    assert!((15.5..=17.5).contains(&distributed), "{distributed}");
+    let sparrow = p50("sparrow-early");
+    assert!((10.5..=12.5).contains(&sparrow), "{sparrow}");
+}
+
+#[test]
+fn hadoops_central_allocator_lets_nodes_at_the_limit_shed_and_the_embedded_one_does_not() {
+    let text = r#"
+        title = "a list that is too short"
+        cluster = { nodes = 60, places = 4 }
+        workload = { jobs = "even", tasks = 100, task-ms = 6000, count = 60, load = 0.8 }
+        run = { seeds = 3 }
+        arm = [ { policy = "central", nodes-used = 5 }, { policy = "hadoop-central", nodes-used = 5 } ]
+    "#;
+    let arms = arms_of(text);
+    let [embedded, hadoop] = [0, 1].map(|arm| figure(&arms[arm], "shed").mean);
+    assert!(hadoop > 1.2 * embedded, "{hadoop} {embedded}");
+}
+
+#[test]
+fn placement_by_looks_that_holds_back_has_no_refusals_and_sheds_and_is_faster_than_lists() {
+    let text = r#"
+        title = "a list that is too short"
+        cluster = { nodes = 100, places = 8 }
+        workload = { jobs = "two", count = 120, load = 0.8 }
+        run = { seeds = 2 }
+        arm = [
+            { policy = "look" },
+            { policy = "look", name = "all placed", holds-back = false },
+            { policy = "spread" },
+        ]
+    "#;
+    let arms = arms_of(text);
+    let lost = |arm: usize| figure(&arms[arm], "refused").mean + figure(&arms[arm], "shed").mean;
+    assert!(lost(0) <= 0.01, "{}", lost(0));
+    assert!(lost(1) > 0.05 && lost(2) > 0.05, "{} {}", lost(1), lost(2));
+    let [look, spread] = [0, 2].map(|arm| figure(&arms[arm], "jct_p50_s").mean);
+    assert!(look < 0.7 * spread, "{look} {spread}");
+}
+
+#[test]
+fn older_looks_make_jobs_slower() {
+    let text = r#"
+        title = "age of looks"
+        cluster = { nodes = 100, places = 8 }
+        workload = { jobs = "two", count = 120, load = 0.8 }
+        run = { seeds = 2 }
+        arm = [{ policy = "look", look-ms = [3, 900] }]
+    "#;
+    let arms = arms_of(text);
+    let [new, old] = [0, 1].map(|arm| figure(&arms[arm], "jct_p50_s").mean);
+    assert!(old > new + 0.8, "{new} {old}");
+}
+
+/// Jobs of different lengths at high load.
+const BUSY: &str = r#"
+    title = "busy"
+    cluster = { nodes = 50, places = 4 }
+    workload = { jobs = "two", tasks = 40, count = 200, load = 0.8 }
+    run = { seeds = 3 }
+    arm = [
+        { policy = "sparrow-early" },
+        { policy = "sparrow-late" },
+        { policy = "random" },
+        { policy = "guaranteed-fifo" },
+        { policy = "guaranteed-shortest" },
+        { policy = "omniscient-shortest" },
+    ]
+"#;
+
+#[test]
+fn late_binding_beats_early_binding_and_nothing_beats_the_bound() {
+    let arms = arms_of(BUSY);
+    let [early, late, random, fifo, shortest, bound] =
+        [0, 1, 2, 3, 4, 5].map(|arm| figure(&arms[arm], "jct_p50_s").mean);
+    assert!(late < 0.9 * early, "{late} {early}");
+    assert!(early < random, "{early} {random}");
+    assert!(shortest < fifo, "{shortest} {fifo}");
+    assert!(
+        bound < late && bound < shortest,
+        "{bound} {late} {shortest}"
+    );
+}
+
+#[test]
+fn early_and_late_binding_use_the_nodes_alike_and_refuse_nothing() {
+    let arms = arms_of(BUSY);
+    let [early, late] = [0, 1].map(|arm| figure(&arms[arm], "used").mean);
+    // The work of the jobs is all that runs.
+    assert!((late / early - 1.0).abs() < 0.02, "{late} {early}");
+    for arm in [0, 1] {
+        assert!(figure(&arms[arm], "refused").mean == 0.0);
+        assert!(figure(&arms[arm], "shed").mean == 0.0);
+    }
+    // Tasks wait at their masters until a probe of theirs comes to its turn.
+    let waiting = figure(&arms[1], "queue_mean").mean;
+    let at_master = figure(&arms[1], "am_wait_s").mean;
+    assert!(waiting < 12.0 && at_master > 0.5, "{waiting} {at_master}");
+}
