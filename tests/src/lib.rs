@@ -27,6 +27,7 @@ pub mod client;
 pub mod cluster;
 pub mod conf;
 pub mod distributed_shell;
+pub mod files;
 pub mod gate;
 pub mod guest;
 pub mod hadoop;

@@ -65,19 +65,6 @@ fn restart(cluster: &mut ScriptedCluster, meanwhile: impl FnOnce(&ScriptedCluste
     });
 }
 
-/// Returns the files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let below = entries.flat_map(|entry| {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            files(&entry.path())
-        } else {
-            vec![entry.path()]
-        }
-    });
-    below.collect()
-}
-
 /// Writes a script for a container; returns the command that runs it.
 fn script(cluster: &ScriptedCluster, name: &str, text: &str) -> String {
     let path: PathBuf = cluster.node.folder().join(name);

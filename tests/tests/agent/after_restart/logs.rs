@@ -9,13 +9,13 @@ use records::{ApplicationId, ContainerId};
 use tempfile::TempDir;
 use tests::conf::Properties;
 use tests::scripted_cluster::ScriptedCluster;
-use tests::wait;
+use tests::{files, wait};
 use wire::proto::hadoop_yarn::LogAggregationStatusProto::{
     self, LogRunningWithFailure, LogSucceeded,
 };
 use wire::proto::hadoop_yarn::{LogAggregationContextProto, NodeActionProto};
 
-use super::{DEADLINE, files, restart, script, start, wait_stored};
+use super::{DEADLINE, restart, script, start, wait_stored};
 
 /// A cluster that uploads logs below `remote/logs`.
 struct Lab {
@@ -68,7 +68,7 @@ impl Lab {
 
     /// Returns the bytes of all remote files, as text.
     fn uploaded(&self) -> String {
-        let found = files(&self.root());
+        let found = files::aggregated_below(&self.root());
         let contents = found.iter().map(|file| fs::read(file).unwrap());
         String::from_utf8_lossy(&contents.collect::<Vec<_>>().concat()).into_owned()
     }
@@ -77,7 +77,7 @@ impl Lab {
     /// lines once, and waits until nothing is left of its logs here.
     #[track_caller]
     fn assert_uploaded(&self, files_count: RangeInclusive<usize>, lines: &[&str]) {
-        let found = files(&self.root());
+        let found = files::aggregated_below(&self.root());
         assert!(files_count.contains(&found.len()), "{found:?}");
         let text = self.uploaded();
         for line in lines {
@@ -209,7 +209,7 @@ fn rolled_logs_that_were_uploaded_before_a_kill_do_not_come_twice() {
     let folder = folder.join(lab.application().to_string());
     let rolled = folder.join(id.to_string()).join("rolled-before");
     wait::until("the upload", DEADLINE, || {
-        let is_uploaded = !files(&lab.root()).is_empty() && !rolled.exists();
+        let is_uploaded = !files::aggregated_below(&lab.root()).is_empty() && !rolled.exists();
         wait::check(is_uploaded, rolled.display().to_string())
     });
     restart(&mut lab.cluster, |_| gate.open());

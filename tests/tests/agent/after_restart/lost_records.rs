@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use nix::sys::signal::Signal;
 use test_support::scripted::ScriptedAm;
 use tests::scripted_cluster::ScriptedCluster;
-use tests::wait;
+use tests::{files, wait};
 
-use super::{DEADLINE, files, restart, start, wait_stored};
+use super::{DEADLINE, restart, start, wait_stored};
 use crate::AGENT;
 
 const RETAIN: &str = "yarn.nodemanager.log.retain-seconds";
@@ -90,7 +90,7 @@ fn keeps_logs_for_a_while(lose: impl Fn(&Path)) {
     };
     wait_stored(&cluster);
     let lose_records = |cluster: &ScriptedCluster| {
-        let found = files(cluster.node.folder());
+        let found = files::below(cluster.node.folder());
         let is_store = |path: &&PathBuf| path.ends_with("state.redb");
         lose(found.iter().find(is_store).expect("a store"));
     };

@@ -1,12 +1,11 @@
 //! Logs that are no logs: links and pipes, and names that lead elsewhere.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use test_support::current_user;
 use tests::scripted_cluster::ScriptedCluster;
-use tests::{http, wait};
+use tests::{files, http, wait};
 
 use crate::AGENT;
 
@@ -30,21 +29,6 @@ const NAMES: [&str; 12] = [
     "<secret>",
     "%00link",
 ];
-
-/// Returns the finished files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found = Vec::new();
-    for entry in entries {
-        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.extend(files(&entry.path()));
-        } else if !is_hidden {
-            found.push(entry.path());
-        }
-    }
-    found
-}
 
 #[test]
 fn nothing_outside_a_log_folder_is_served_or_aggregated() {
@@ -92,11 +76,7 @@ fn nothing_outside_a_log_folder_is_served_or_aggregated() {
         .rm
         .order(|orders| orders.applications_to_cleanup.push(application.into()));
     let aggregated = wait::until("the aggregated logs", DEADLINE, || {
-        let found = files(remote.path());
-        match found.as_slice() {
-            [only] => fs::read(only).map_err(|error| error.to_string()),
-            others => Err(format!("{others:?}")),
-        }
+        files::the_aggregated(remote.path())
     });
     let text = String::from_utf8_lossy(&aggregated);
     assert!(text.contains("honest") && !text.contains(SECRET));

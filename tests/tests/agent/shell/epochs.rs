@@ -8,14 +8,14 @@
 )]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 use tests::conf::{self, Properties};
 use tests::ports::Port;
 use tests::process::Process;
-use tests::{http, proc, wait};
+use tests::{files, http, proc, wait};
 
 use crate::AGENT;
 use crate::shell::cluster::{Cluster, DEADLINE, ended};
@@ -125,10 +125,10 @@ impl Lab {
     fn uploaded(&self) -> String {
         let logs = self.cluster.folder().join("node0/logs");
         wait::until("the upload of all logs", DEADLINE, || {
-            let left = files(&logs);
+            let left = files::below(&logs);
             wait::check(left.is_empty(), format!("{left:?}"))
         });
-        let found = files(&self.cluster.folder().join("remote"));
+        let found = files::aggregated_below(&self.cluster.folder().join("remote"));
         let contents = found.iter().map(|file| fs::read(file).unwrap());
         String::from_utf8_lossy(&contents.collect::<Vec<_>>().concat()).into_owned()
     }
@@ -137,16 +137,6 @@ impl Lab {
 /// Returns the name of a container in a document.
 fn name_of(container: &Value) -> String {
     container["container"].as_str().unwrap_or("?").to_owned()
-}
-
-/// Returns the files below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let below = entries.flat_map(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => files(&entry.path()),
-        _ => vec![entry.path()],
-    });
-    below.collect()
 }
 
 /// Returns the processes that wait for the gate, by their containers.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::time::Duration;
 
-use tests::{http, wait};
+use tests::{files, http, wait};
 
 use super::processes::TRY;
 use super::*;
@@ -167,12 +167,7 @@ fn links_in_a_users_folders_lead_the_agent_nowhere() {
     let rm = &tenants.cluster.rm;
     rm.order(|orders| orders.applications_to_cleanup.push(application));
     let uploaded = wait::until("the aggregated logs", DEADLINE, || {
-        let mut found = Vec::new();
-        files_below(remote.path(), &mut found);
-        match found.as_slice() {
-            [only] => fs::read(only).map_err(|error| error.to_string()),
-            others => Err(format!("{others:?}")),
-        }
+        files::the_aggregated(remote.path())
     });
     let text = String::from_utf8_lossy(&uploaded);
     assert!(text.contains("honest"));
@@ -197,17 +192,6 @@ fn ended_well(tenants: &Tenants, attack: &str) -> ContainerId {
     let output = tenants.cluster.log(id, "out");
     assert_eq!(completed.exit_status, 0, "{completed:?} {output}");
     id
-}
-
-fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            files_below(&entry.path(), found);
-        } else if !is_hidden {
-            found.push(entry.path());
-        }
-    }
 }
 
 #[test]
