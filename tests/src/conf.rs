@@ -287,9 +287,7 @@ pub fn mapred_site(folder: &Path) -> Properties {
         .set("mapreduce.reduce.memory.mb", 256)
         // A busy machine makes a task slow, and a second attempt of it shows in the job's history.
         .set("mapreduce.map.speculative", false)
-        .set("mapreduce.reduce.speculative", false)
-        // No history server runs: a client that asks it for a job's end fails.
-        .set("mapreduce.jobhistory.address", "");
+        .set("mapreduce.reduce.speculative", false);
     site
 }
 

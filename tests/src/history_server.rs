@@ -1,5 +1,6 @@
 //! MapReduce's history server: its process, and its REST about jobs that have ended.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -47,6 +48,31 @@ impl HistoryServer {
         let logs = format!("http://{}/jobhistory/logs", at(web));
         lab.set("yarn.log.server.url", logs);
         Reserved { web }
+    }
+
+    /// Starts a server for one client, unless the lab's configuration names one. Nobody waits for
+    /// it. Returns it with the arguments by which the client finds it.
+    ///
+    /// A client that is slow may ask for its job when the ApplicationMaster, which stays for five
+    /// seconds after the end, has gone. Then it goes to the history server, and fails without one.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_beside(lab: &Lab) -> Option<(Process, Vec<OsString>)> {
+        if lab.mapred("mapreduce.jobhistory.address").is_some() {
+            return None;
+        }
+        let addresses = ["address", "webapp.address", "admin.address"].map(|name| {
+            let port = Port::reserve().release();
+            let property = format!("mapreduce.jobhistory.{name}=localhost:{port}");
+            [OsString::from("-D"), property.into()]
+        });
+        let arguments = addresses.concat();
+        let mut command = java::command(&lab.conf(), MAIN_CLASS, HEAP_MB);
+        command.args(&arguments).current_dir(lab.folder());
+        let process = Process::start("history-server", &mut command, &lab.log_folder());
+        Some((process, arguments))
     }
 
     /// Starts the server and waits until it answers. Its files are on the default file system.

@@ -28,6 +28,8 @@ pub struct Outcome {
 pub struct JobClient {
     process: Process,
     begin: Instant,
+    /// Server that the client may ask, which ends with it.
+    _beside: Option<Process>,
 }
 
 impl JobClient {
@@ -62,6 +64,16 @@ impl JobClient {
         Self {
             process: Process::start(name, &mut command, &lab.log_folder()),
             begin: Instant::now(),
+            _beside: None,
+        }
+    }
+
+    /// Keeps a server for as long as the client.
+    #[must_use]
+    pub fn beside(self, server: Option<Process>) -> Self {
+        Self {
+            _beside: server,
+            ..self
         }
     }
 

@@ -153,6 +153,12 @@ impl Lab {
         conf::write_file(&self.conf(), MAPRED_SITE, &xml);
     }
 
+    /// Returns the value of a property of MapReduce; `None`: it has its default.
+    #[must_use]
+    pub fn mapred(&self, name: &str) -> Option<&str> {
+        self.mapred_site.get(name)
+    }
+
     /// Makes this URI the default file system of clients and of the ResourceManager, from their
     /// next start on, and of nodes whose configuration is written later.
     pub fn set_default_fs(&mut self, uri: &str) {

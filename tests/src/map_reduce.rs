@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use test_support::{Keytool, STORE_PASSWORD};
 
 use crate::conf::{Options, Properties};
+use crate::history_server::HistoryServer;
 use crate::java;
 use crate::job_client::JobClient;
 use crate::lab::Lab;
@@ -96,12 +97,25 @@ pub fn start_pi(lab: &Lab, name: &str, maps: u32) -> JobClient {
     start(lab, name, ["pi", &maps.to_string(), "10"])
 }
 
-/// Starts the client of an example, whose name is the first argument. `name` names its log files.
+/// Starts the client of an example, whose name is the first argument, beside a history server if
+/// the lab has none. `name` names its log files.
 ///
 /// # Panics
 /// When the client cannot be started.
 #[must_use]
 pub fn start<const N: usize>(lab: &Lab, name: &str, arguments: [&str; N]) -> JobClient {
+    let (history, properties) = HistoryServer::start_beside(lab).unzip();
+    let mut arguments = arguments.map(OsString::from).to_vec();
+    arguments.splice(1..1, properties.into_iter().flatten());
+    JobClient::start(lab, name, EXAMPLES, arguments).beside(history)
+}
+
+/// Starts the client of an example with nothing beside it, to be measured.
+///
+/// # Panics
+/// When the client cannot be started.
+#[must_use]
+pub fn start_alone<const N: usize>(lab: &Lab, name: &str, arguments: [&str; N]) -> JobClient {
     JobClient::start(lab, name, EXAMPLES, arguments.map(OsString::from))
 }
 
@@ -132,10 +146,12 @@ impl OrderedJob {
     #[must_use]
     pub fn start(&self, lab: &Lab, name: &str, properties: &[&str]) -> JobClient {
         let mut command = java::command_with_jar(&lab.conf(), &self.jar, "OrderedJob", 256);
+        let (history, addresses) = HistoryServer::start_beside(lab).unzip();
+        command.args(addresses.into_iter().flatten());
         for property in properties {
             command.args(["-D", property]);
         }
         command.arg(&self.jar);
-        JobClient::start_command(lab, name, command)
+        JobClient::start_command(lab, name, command).beside(history)
     }
 }

@@ -116,9 +116,9 @@ fn run(lab: &Lab, example: &str, effort: &Effort) -> Duration {
     ];
     let [of_map, of_reduce] = sizes;
     let mut client: JobClient = if example == "teragen" {
-        map_reduce::start(lab, example, [example, &maps, of_map, &count, &rows])
+        map_reduce::start_alone(lab, example, [example, &maps, of_map, &count, &rows])
     } else {
-        map_reduce::start(
+        map_reduce::start_alone(
             lab,
             example,
             [
