@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::children::{children, describe, peek, reap};
 use crate::front::OWN_PROGRAM;
+use crate::last_end::{LastEnd, ended_for_memory};
 use crate::link::{Happened, Link, Signals};
 use crate::record_file::RecordFile;
 use crate::records::{LeftProcess, ProcessIdentity};
@@ -111,6 +112,7 @@ pub fn keep(kept: Kept<'_>) -> Result<(), KeepError> {
     };
     let mut records = RecordFile::prepare(kept.folder).map_err(failed("making the records"))?;
     let own_pid = std::process::id().to_string();
+    let ended_before = ended_for_memory();
     let program = Command::new(OWN_PROGRAM)
         .arg0(kept.name)
         .args(kept.arguments)
@@ -136,6 +138,12 @@ pub fn keep(kept: Kept<'_>) -> Result<(), KeepError> {
         let _later = records.begin(&orphans);
         (kept.when_left)();
     }
+    let end = LastEnd {
+        status,
+        out_of_memory: ended_for_memory() > ended_before,
+    };
+    // An end that the disk does not take counts for nothing.
+    let _untold = end.write(kept.folder);
     drop(lock);
     // The front may have died.
     let _died = link.send_end(status);

@@ -16,6 +16,8 @@
 //! ([`ExitRecords`]). The next program has another front and another keeper: so an upgrade replaces
 //! all three, and limits and environment are those of the new start.
 //!
+//! How the program itself has ended is in one more file ([`LastEnd`]), for the next one.
+//!
 //! Which child is which is in another file, the program's own: each child notes there that it
 //! exists before it executes anything ([`StartSlots`]). One variable of the environment is copied
 //! from each left child into the records, unread; a child may set it to anything.
@@ -25,6 +27,7 @@
 mod children;
 mod front;
 mod keep;
+mod last_end;
 mod link;
 mod liveness;
 mod record_file;
@@ -33,6 +36,7 @@ mod starts;
 
 pub use front::{Beside, front};
 pub use keep::{KeepError, Kept, keep};
+pub use last_end::{LastEnd, PANICKED};
 pub use link::die_with_parent;
 pub use liveness::{has_ended, running_thread};
 pub use records::{ExitRecords, LeftProcess, ProcessIdentity, boot_id};

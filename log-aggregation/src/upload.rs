@@ -125,6 +125,18 @@ pub struct UploadError {
     source: io::Error,
 }
 
+impl UploadError {
+    /// Returns the failure of an upload that was not begun.
+    #[must_use]
+    pub fn not_begun(source: io::Error) -> Self {
+        Self {
+            step: "go on with the upload",
+            path: vec!["of logs".to_owned()],
+            source,
+        }
+    }
+}
+
 #[cfg(test)]
 impl UploadError {
     /// Returns some error.

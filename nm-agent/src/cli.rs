@@ -55,10 +55,10 @@ enum Command {
     /// start.
     ///
     /// Exit status: 0 after an orderly stop (also when the ResourceManager decommissions the node),
-    /// 2 for bad configuration (every problem is listed with its file and property), 1 for any
-    /// other failure. The level of the log on standard error follows NM_AGENT_LOG (for example:
-    /// debug, or nm_agent=debug,wire=info), without it yarn.nodemanager.agent.log.level; the
-    /// default is info.
+    /// 2 for bad configuration (every problem is listed with its file and property), 101 when a
+    /// thread of the agent has panicked, 1 for any other failure. The level of the log on standard
+    /// error follows NM_AGENT_LOG (for example: debug, or nm_agent=debug,wire=info), without it
+    /// yarn.nodemanager.agent.log.level; the default is info.
     ///
     /// With yarn.nodemanager.recovery.enabled, containers go on when the agent dies, and when it is
     /// stopped with yarn.nodemanager.recovery.supervised; the next start takes them over. Two small

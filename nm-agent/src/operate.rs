@@ -30,8 +30,12 @@ pub fn status_text(status: &Status) -> String {
         ("running", running_words(status)),
         ("waiting", waiting_words(status)),
     ];
+    // A line only where there is something to say.
+    let recovery = ("recovery", status.recovery.clone());
+    let recovery = (!status.recovery.is_empty()).then_some(recovery);
+    let facts = facts.into_iter().chain(recovery);
     let lines = facts.map(|(name, value)| format!("{name:<NAME_COLUMNS$}{value}\n"));
-    lines.concat()
+    lines.collect()
 }
 
 fn node_words(status: &Status) -> String {

@@ -19,6 +19,7 @@
 //! | `logs` | aggregation of logs: orders and outcomes |
 //! | `remember` | records for the next agent |
 //! | `restore` | containers and applications of an earlier agent |
+//! | `careful` | works of an earlier agent after a crash: which go on, which wait |
 //! | `drain` | the drain of the node: modes, time limit, and what is told about it |
 //! | `operator` | what operators ask and order through the admin socket |
 //! | `stories` | what has happened to each container, for operators |
@@ -30,6 +31,7 @@
 mod actions;
 mod admit;
 mod calls;
+mod careful;
 mod diagnostics_budget;
 mod drain;
 mod effect;
@@ -195,6 +197,8 @@ pub struct Core {
     application_records: BTreeMap<ApplicationId, ApplicationRecord>,
     /// Number of the last container that was accepted, over all agents.
     arrivals: u64,
+    /// Works of an earlier agent that go on step by step.
+    careful: careful::Careful,
     /// Effects that the task has not taken yet, in order.
     effects: Vec<Effect>,
 }
@@ -238,6 +242,7 @@ impl Core {
             log_reports: LogReports::default(),
             application_records: BTreeMap::new(),
             arrivals: 0,
+            careful: careful::Careful::default(),
             effects: Vec::new(),
         }
     }
@@ -249,10 +254,9 @@ impl Core {
         let logs = self.applications.next_log_deletion();
         let drain = self.drain.as_ref().and_then(drain::Drain::deadline);
         let launches = self.health.next_deadline();
-        [self.scheduler.next_deadline(), logs, drain, launches]
-            .into_iter()
-            .flatten()
-            .min()
+        let works = self.next_look_at_works();
+        let all = [self.scheduler.next_deadline(), logs, drain, launches, works];
+        all.into_iter().flatten().min()
     }
 
     /// Handles the deadlines that have passed: those of the scheduler and of log deletions.
@@ -260,17 +264,13 @@ impl Core {
         self.must_feed(Event::Tick, now);
         self.end_drain_in_time(now);
         self.probe_launches(now);
+        self.look_at_works(now);
         while let Some(id) = self.applications.take_log_deletion(now.mono) {
             self.forget_logs(&id);
             self.effects.push(Effect::DeleteLogs(id));
             self.remember_application(id, now);
         }
         self.forget_uses(now);
-    }
-
-    /// Takes the effects since the last call, in the order in which they must be performed.
-    pub fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
     }
 
     fn record(&mut self, record: Record) {

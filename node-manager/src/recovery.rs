@@ -8,7 +8,7 @@
 //!                        ▲
 //!                        └─ notes of processes that they exist, and those left to the keeper
 //! ```
-//! `record` and `decide` are pure. A record is written before its effect is told to anybody: the
+//! `record`, `decide` and `suspects` are pure. A record is written before its effect is told to anybody: the
 //! answer to a call and the next heartbeat wait for the commit ([`crate::core_task::Handle`]).
 //! With `yarn.nodemanager.recovery.enabled` off nothing here exists.
 
@@ -17,16 +17,18 @@ mod kept_files;
 mod record;
 mod record_clock;
 mod stored;
+mod suspects;
 
 pub use decide::{Decided, Recovered, Stranger, decide};
 pub use kept_files::{KEPT_FILES, KeptFiles};
 pub use record::{
     AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, EndedProcess,
     Ending, KeyRecord, KeysRecord, LocalizingRecord, RecordError, RestartingRecord,
-    ServiceDataRecord, SetupRecord, Stage, StartRecord, StateRecord,
+    ServiceDataRecord, SetupRecord, Stage, StartRecord, StateRecord, SuspectsRecord,
 };
 pub use record_clock::{RecordClock, boot_number};
 pub(crate) use record_clock::{deadline, past};
 pub use stored::{
     FoundState, KeyWriter, RecordSink, RecordWrite, SPACES, StateWriter, StoredContainer, writes_of,
 };
+pub use suspects::{Judgement, NotWork, Pending, Suspects, Work, judge};

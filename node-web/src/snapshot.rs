@@ -5,6 +5,7 @@
 //! same [`About`] and [`NodeNumbers`], which every reader prints as they are: a number of the node
 //! is a field here and nowhere else. No I/O, no decisions.
 
+mod notices;
 mod state;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use records::{
 };
 use sched::{ContainerQueuingLimit, ContainerState, OpportunisticContainersStatus};
 
+pub use notices::{DrainNotice, RecoveryNotice};
 pub use state::{ApplicationState, ContainerRestState};
 
 /// Facts about the node. All but its health and its directories hold as long as it runs.
@@ -36,6 +38,8 @@ pub struct About {
     pub health: NodeHealth,
     /// Drain that an operator has ordered; `None`: the node is in service.
     pub drain: Option<DrainNotice>,
+    /// What an earlier agent has left and does not simply go on.
+    pub recovery: RecoveryNotice,
     /// Limits of memory use as configured.
     pub memory_checks: MemoryChecks,
     /// Figures of the directories of `yarn.nodemanager.local-dirs`.
@@ -69,6 +73,7 @@ impl About {
                 updated_at: started_at,
             },
             drain: None,
+            recovery: RecoveryNotice::default(),
             memory_checks,
             local_dirs: DirNumbers::default(),
             log_dirs: DirNumbers::default(),
@@ -244,38 +249,6 @@ pub struct NodeHealth {
     pub report: String,
     /// When health was last looked at.
     pub updated_at: EpochMillis,
-}
-
-/// An operator's order to drain the node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrainNotice {
-    /// Name of the mode: `graceful`, `quick` or `fast`.
-    pub mode: &'static str,
-    /// Reason that the operator gave; may be empty.
-    pub reason: String,
-    /// Name of the operator.
-    pub by: String,
-    /// Time of the order.
-    pub since: EpochMillis,
-    /// Time at which the containers that the mode ends are ended; `None`: it ends none.
-    pub ends_at: Option<EpochMillis>,
-    /// Whether that time has come.
-    pub is_ending: bool,
-}
-
-impl DrainNotice {
-    /// Returns the order in words for people and for the health report.
-    #[must_use]
-    pub fn words(&self) -> String {
-        let Self {
-            mode, reason, by, ..
-        } = self;
-        if reason.is_empty() {
-            format!("Drained by {by} ({mode})")
-        } else {
-            format!("Drained by {by} ({mode}): {reason}")
-        }
-    }
 }
 
 /// Figures of the directories of one kind (Hadoop: `NodeManagerMetrics`).

@@ -19,7 +19,7 @@ const SIZE: Size = Size {
 const FIXED: std::ops::RangeInclusive<u64> = 1..=30;
 
 /// Seeds in which a planted fault must be caught.
-const SEEDS_MAX: u64 = 100;
+const SEEDS_MAX: u64 = 300;
 
 /// Number of fresh seeds.
 const FRESH: u64 = 20;

@@ -116,6 +116,12 @@ impl NodeProcess {
         &self.site.folder
     }
 
+    /// Returns the folder of its configuration.
+    #[must_use]
+    pub fn conf_dir(&self) -> PathBuf {
+        self.site.conf()
+    }
+
     /// Returns the folder of the node's containers.
     #[must_use]
     pub fn local_dir(&self) -> PathBuf {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use keeper::PANICKED;
 use node_manager::config::{Config, ContainerExecutor, Loaded, SHARED_USER};
 use node_manager::reload::{LogLevel, Reloading};
 use node_manager::{AgentError, Process};
@@ -86,14 +87,27 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
-            let error = error.downcast_ref::<AgentError>();
-            if error.is_some_and(AgentError::is_of_configuration) {
-                return ExitCode::from(EXIT_BAD_CONFIGURATION);
-            }
-            ExitCode::FAILURE
+            status_of(&error)
         }
     }
 }
+
+/// Returns the exit status of an agent that an error has ended.
+fn status_of(error: &anyhow::Error) -> ExitCode {
+    let of_agent = error.downcast_ref::<AgentError>();
+    if of_agent.is_some_and(AgentError::is_of_configuration) {
+        return ExitCode::from(EXIT_BAD_CONFIGURATION);
+    }
+    if error.is::<ThreadPanicked>() || matches!(of_agent, Some(AgentError::TaskEnded(_))) {
+        return ExitCode::from(PANICKED);
+    }
+    ExitCode::FAILURE
+}
+
+/// A thread of the agent has panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct ThreadPanicked(String);
 
 /// Returns the way to the journal if standard error leads there already; then its lines can have
 /// fields of their own.
@@ -154,7 +168,7 @@ fn run_until_stopped(config: Config, process: Process) -> anyhow::Result<()> {
                 tracing::error!("{panicked}: stopping");
                 stop.cancel();
                 agent.await?;
-                anyhow::bail!(panicked)
+                Err(ThreadPanicked(panicked).into())
             }
         }
     });

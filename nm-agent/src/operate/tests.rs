@@ -13,6 +13,7 @@ pub(crate) fn status() -> Status {
         healthy: true,
         health_report: String::new(),
         drain: None,
+        recovery: String::new(),
         memory_mb: Share {
             used: 6_144,
             total: 8_192,

@@ -31,6 +31,7 @@ impl Core {
             healthy: about.health.healthy,
             health_report: about.health.report.clone(),
             drain: self.drain_state(),
+            recovery: self.config.about.recovery.words(),
             memory_mb: share(numbers.allocated.memory_mb, numbers.total.memory_mb),
             vcores: share(numbers.allocated.vcores.into(), numbers.total.vcores.into()),
             running_guaranteed: numbers.counts.running_guaranteed,

@@ -17,7 +17,7 @@ use crate::applications::ApplicationState;
 use crate::launch_context::LaunchContext;
 use crate::recovery::{
     AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, Ending,
-    RecordClock, ServiceDataRecord, Stage, StartRecord, StateRecord,
+    RecordClock, ServiceDataRecord, Stage, StartRecord, StateRecord, SuspectsRecord,
 };
 
 /// Order to store or forget a record.
@@ -40,6 +40,8 @@ pub enum StoreOrder {
     LogsSettled(ContainerName),
     /// The node is drained; `None`: it is in service.
     Drain(Option<Box<DrainRecord>>),
+    /// Works that may have crashed the agent; `None`: none is known.
+    Suspects(Option<Box<SuspectsRecord>>),
 }
 
 /// Content of a container's record, and facts that only a record needs.

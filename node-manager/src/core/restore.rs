@@ -21,7 +21,8 @@ use crate::applications::ApplicationState;
 use crate::context_budget::{ContextRefused, HeldContext};
 use crate::launch_context::{LaunchContext, ServiceData};
 use crate::recovery::{
-    ApplicationRecord, ApplicationStage, DrainRecord, Recovered, Stage, StateRecord, deadline, past,
+    ApplicationRecord, ApplicationStage, DrainRecord, Judgement, Recovered, Stage, StateRecord,
+    deadline, past,
 };
 
 /// State that an agent begins with.
@@ -43,6 +44,8 @@ pub struct RestoredState {
     pub settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     /// Drain of the node; `None`: it is in service.
     pub drain: Option<DrainRecord>,
+    /// Works that do not go on at once.
+    pub judgement: Judgement,
 }
 
 /// Order to take over a container's process.
@@ -71,6 +74,7 @@ impl Core {
             strangers,
             settled_logs,
             drain,
+            judgement,
         } = state;
         self.arrivals = arrivals;
         self.settled_logs = settled_logs;
@@ -105,6 +109,7 @@ impl Core {
         if let Some(record) = drain {
             self.restore_drain(record, now);
         }
+        self.go_on_with(judgement, now);
     }
 
     fn restore_application(&mut self, id: ApplicationId, record: ApplicationRecord, now: Now) {

@@ -15,7 +15,11 @@ use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdenti
 
 use super::record::{ContextRecord, Ending, Stage, StateRecord};
 use super::stored::StoredContainer;
+use super::suspects::Work;
 use crate::container_manager::read_spec;
+
+/// Exit status of a process that nobody has waited for (Hadoop: `ExitCode.LOST`).
+const EXIT_LOST: i32 = 154;
 
 /// A container that goes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +64,30 @@ pub struct Decided {
     pub strangers: Vec<Stranger>,
     /// Number of the last container that was accepted.
     pub arrivals: u64,
+}
+
+impl Decided {
+    /// Gives up a container whose process must not be taken over: it has failed, and its process is
+    /// a stranger's.
+    pub fn give_up(&mut self, name: ContainerName) {
+        let mut containers = self.containers.iter_mut();
+        let Some(goes) = containers.find(|goes| goes.spec.id.name() == name) else {
+            return;
+        };
+        goes.stage = RecoveredStage::Done(sched::Ending::Failed);
+        let record = &mut goes.record;
+        record.set_stage(Stage::Done);
+        record.set_ending(Ending::Failed);
+        record.exit_status = EXIT_LOST;
+        record.diagnostics.push_str(&Work::Adoption(name).failure());
+        let size = Some(goes.spec.resource);
+        let process = goes.process.take();
+        self.strangers.extend(process.map(|process| Stranger {
+            id: name,
+            process,
+            size,
+        }));
+    }
 }
 
 /// Decides from records, from the notes of the processes that were started, and from the processes

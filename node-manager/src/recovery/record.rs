@@ -94,6 +94,23 @@ pub struct DrainRecord {
     pub clock: Option<RecordClock>,
 }
 
+/// Works that may have crashed the agent, as texts of [`super::Work`].
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct SuspectsRecord {
+    /// In progress at the last crash.
+    #[prost(string, repeated, tag = "1")]
+    pub last: Vec<String>,
+    /// Begun at the start and not ended, as far as no other record tells.
+    #[prost(string, repeated, tag = "2")]
+    pub begun: Vec<String>,
+    /// Tried alone.
+    #[prost(string, optional, tag = "3")]
+    pub tried: Option<String>,
+    /// Wait for the outcome.
+    #[prost(string, repeated, tag = "4")]
+    pub held: Vec<String>,
+}
+
 /// How far a container has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]

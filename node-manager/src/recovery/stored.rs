@@ -6,6 +6,8 @@
 //! | | `<container id>/state` | [`StateRecord`] |
 //! | | `<container id>/context/<n>` | [`ContextRecord`] of a re-initialization, numbered from 1 |
 //! | `applications` | `<application id>` | [`ApplicationRecord`] |
+//! | | `drain` | [`DrainRecord`] |
+//! | | `suspects` | [`SuspectsRecord`] of the recovery's circuit breaker |
 //! | | `logs-settled/<application id>/<container id>` | nothing; no log of it is to be uploaded |
 //! | `tokens` | `keys` | [`KeysRecord`] |
 //! | | `attempt/<attempt id>` | [`KeyRecord`] of its last good NMToken |
@@ -17,12 +19,12 @@ use std::sync::Arc;
 
 use prost::Message;
 use records::{ApplicationAttemptId, ApplicationId, ContainerName, EpochMillis};
-use state_store::{Commits, Contents, KeySpace, StateStore};
+use state_store::{Commits, Contents, KeySpace, StateStore, Urgency};
 
 use super::kept_files::KEPT_FILES;
 use super::record::{
     ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, RecordError, StartRecord,
-    StateRecord, decode, encode,
+    StateRecord, SuspectsRecord, decode, encode,
 };
 use crate::core::StoreOrder;
 
@@ -37,6 +39,9 @@ const CONTEXT: &str = "context/";
 
 /// Key of the node's drain, among the applications'. No application has this id.
 const DRAIN: &str = "drain";
+
+/// Key of the works that may have crashed the agent, among the applications'.
+const SUSPECTS: &str = "suspects";
 
 /// Keys, among the applications', of containers of which no log is to be uploaded.
 const LOGS_SETTLED: &str = "logs-settled/";
@@ -72,6 +77,8 @@ pub struct FoundState {
     pub used: BTreeMap<ContainerName, EpochMillis>,
     /// Drain of the node; absent: it was in service.
     pub drain: Option<DrainRecord>,
+    /// Works that may have crashed earlier agents; absent: none is known.
+    pub suspects: Option<SuspectsRecord>,
 }
 
 impl FoundState {
@@ -118,6 +125,8 @@ impl FoundState {
         for (key, value) in applications {
             if key == DRAIN {
                 read(&key, &value, |record| found.drain.replace(record));
+            } else if key == SUSPECTS {
+                read(&key, &value, |record| found.suspects.replace(record));
             } else if let Some((id, name)) = settled_key(&key) {
                 found.settled_logs.entry(id).or_default().insert(name);
             } else if let Ok(id) = key.parse() {
@@ -256,13 +265,17 @@ pub fn writes_of(order: &StoreOrder) -> Vec<RecordWrite> {
             key: format!("{LOGS_SETTLED}{}/{id}", id.application_id()),
             value: Vec::new(),
         }],
-        StoreOrder::Drain(record) => {
-            let (space, key) = (APPLICATIONS, DRAIN.to_owned());
-            vec![match record {
-                Some(record) => RecordWrite::put(space, key, &**record),
-                None => RecordWrite::Remove { space, key },
-            }]
-        }
+        StoreOrder::Drain(record) => vec![of_node(DRAIN, record.as_deref())],
+        StoreOrder::Suspects(record) => vec![of_node(SUSPECTS, record.as_deref())],
+    }
+}
+
+/// Returns the change of a record that belongs to the node and not to one application.
+fn of_node<M: Message>(key: &str, record: Option<&M>) -> RecordWrite {
+    let (space, key) = (APPLICATIONS, key.to_owned());
+    match record {
+        Some(record) => RecordWrite::put(space, key, record),
+        None => RecordWrite::Remove { space, key },
     }
 }
 
@@ -330,6 +343,17 @@ impl StateWriter {
     pub(crate) fn write(&self, order: &StoreOrder) {
         for write in writes_of(order) {
             self.sink.write(write);
+        }
+    }
+
+    /// Waits until what was written is committed, or cannot be.
+    pub(crate) fn commit_now(&self) {
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        self.commits.when_settled(Urgency::Now, move |outcome| {
+            let _gone = tell.send(outcome);
+        });
+        if !matches!(told.recv(), Ok(Ok(()))) {
+            tracing::warn!("a record for the next start is not stored");
         }
     }
 

@@ -1,11 +1,11 @@
 //! The node's state store at the start: opened, read, and turned into what the parts begin with.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use container_runtime::launch::{LaunchEvent, Outlives, SharedExits};
-use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
+use keeper::{ExitRecords, FoundStart, LastEnd, ProcessIdentity, StartSlots};
 use localize::{KeptRecords, KeptResource, Needed, NodeDirs, UserName};
 use records::{ApplicationId, ContainerId, ContainerName, Resource};
 use sched::RecoveredStage;
@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 use super::AgentError;
 use crate::clock::wall_now;
 use crate::config::RecoveryConfig;
-use crate::core::RestoredState;
+use crate::core::{RestoredState, StoreOrder};
 use crate::recovery::{
-    ApplicationStage, Decided, FoundState, KEPT_FILES, KeptFiles, KeyWriter, Recovered,
-    StateWriter, Stranger, decide,
+    ApplicationStage, Decided, FoundState, Judgement, KEPT_FILES, KeptFiles, KeyWriter, Pending,
+    Recovered, StateWriter, Stranger, Suspects, Work, decide, judge,
 };
 use crate::secrets::NodeSecrets;
 
@@ -31,6 +31,8 @@ pub(super) struct Recovery {
     /// Means that the parts of the agent hold.
     pub(super) outliving: Outliving,
     decided: Decided,
+    /// What of it does not go on at once.
+    judgement: Judgement,
     noted: Vec<FoundStart>,
     found: FoundState,
     /// Records of the caches, and the resources that they name.
@@ -72,7 +74,12 @@ impl Recovery {
             "the recovery (reading the exit statuses in yarn.nodemanager.recovery.dir)",
         ))?;
         let mut found = FoundState::take_from(&mut store);
-        let decided = decide(std::mem::take(&mut found.containers), &noted, exits.left());
+        let mut decided = decide(std::mem::take(&mut found.containers), &noted, exits.left());
+        let writer = StateWriter::new(&store);
+        let judgement = judge_works(&config.dir, &decided, &mut found, &writer);
+        if let Some(Work::Adoption(name)) = judgement.failed {
+            decided.give_up(name);
+        }
         let needed = decided.containers.iter();
         exits.delete_finished(&needed.filter_map(|container| container.process).collect());
         let kept = decided.containers.iter();
@@ -81,7 +88,7 @@ impl Recovery {
         let kept_files = read_kept_files(&mut store)?;
         Ok(Some(Self {
             outliving: Outliving {
-                writer: StateWriter::new(&store),
+                writer,
                 launches: Outlives {
                     exits: SharedExits::new(exits),
                     starts: Arc::new(starts),
@@ -91,6 +98,7 @@ impl Recovery {
             kept_files,
             store,
             decided,
+            judgement,
             noted,
             found,
         }))
@@ -180,6 +188,7 @@ impl Recovery {
     ) -> RestoredState {
         let Self {
             decided,
+            judgement,
             found,
             noted,
             outliving,
@@ -217,8 +226,39 @@ impl Recovery {
             strangers,
             settled_logs: found.settled_logs,
             drain: found.drain,
+            judgement,
         }
     }
+}
+
+/// Judges what an agent that has crashed has left, and stores it for the next start before any of
+/// it goes on.
+fn judge_works(
+    folder: &Path,
+    decided: &Decided,
+    found: &mut FoundState,
+    writer: &StateWriter,
+) -> Judgement {
+    let end = LastEnd::read(folder);
+    let has_crashed = end.is_some_and(|end| end.is_crash());
+    let stored = found.suspects.take();
+    let record = stored.as_ref().map(Suspects::of_record).unwrap_or_default();
+    let pending = Pending::of(&decided.containers, &found.applications);
+    let judgement = judge(has_crashed, &record, &pending);
+    if let Some(end) = end.filter(|_| has_crashed) {
+        let Suspects { tried, held, .. } = &judgement.suspects;
+        let (status, held) = (end.status, held.len());
+        tracing::error!(status, ?tried, held, "the last agent has crashed");
+    }
+    let next = judgement.suspects.record();
+    if stored.is_some() || next.is_some() {
+        writer.write(&StoreOrder::Suspects(next.map(Box::new)));
+        writer.commit_now();
+    }
+    if let Err(error) = LastEnd::forget(folder) {
+        tracing::warn!(%error, "the end of the last agent may be taken for that of this one");
+    }
+    judgement
 }
 
 /// Opens the records of the caches and reads those of an earlier agent.

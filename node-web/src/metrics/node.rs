@@ -13,7 +13,7 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 /// Name, help and value of a gauge without labels.
 type Row = (&'static str, &'static str, fn(&NodeSnapshot) -> f64);
 
-const GAUGES: [Row; 16] = [
+const GAUGES: [Row; 18] = [
     (
         "nm_agent_containers_paused",
         "Opportunistic containers frozen to make room.",
@@ -77,6 +77,16 @@ const GAUGES: [Row; 16] = [
         "nm_agent_draining",
         "1 while an operator has the node drained.",
         |node| f64::from(u8::from(node.about.drain.is_some())),
+    ),
+    (
+        "nm_agent_recovery_held_works",
+        "Works of an earlier agent that wait, after a crash, until others have gone well.",
+        |node| node.about.recovery.held as f64,
+    ),
+    (
+        "nm_agent_recovery_failed_works",
+        "Works of an earlier agent that failed at this agent's start, after two crashes in a row.",
+        |node| f64::from(u8::from(node.about.recovery.failed.is_some())),
     ),
     (
         "nm_agent_bad_local_dirs",

@@ -10,7 +10,9 @@ use node_manager::aux_services::ServiceMetadata;
 use node_manager::context_budget::ContextLimits;
 use node_manager::core::{Core, CoreConfig, CoreParts, RestoredState};
 use node_manager::node_identity::Machine as MachineName;
-use node_manager::recovery::{Decided, FoundState, KeyWriter, Recovered, SPACES, decide};
+use node_manager::recovery::{
+    Decided, FoundState, KeyWriter, Pending, Recovered, SPACES, Suspects, decide, judge,
+};
 use node_manager::resource_manager::{Intervals, NodeDescription, Session};
 use node_manager::secrets::NodeSecrets;
 use node_web::snapshot::{About, MemoryChecks};
@@ -60,6 +62,11 @@ impl Agent {
         }
         let mut decided = decide(std::mem::take(&mut found.containers), &noted, &[]);
         spoil_recovery(&mut decided, context);
+        let pending = Pending::of(&decided.containers, &found.applications);
+        let suspects = found.suspects.as_ref().map(Suspects::of_record);
+        // Each second end is a crash, so works go on step by step and none fails.
+        let has_crashed = incarnation % 2 == 1;
+        let judgement = judge(has_crashed, &suspects.unwrap_or_default(), &pending);
         let mut strangers = BTreeMap::new();
         for stranger in &decided.strangers {
             strangers.insert(stranger.id, stranger.size.unwrap_or_default());
@@ -92,6 +99,7 @@ impl Agent {
             strangers: strangers.into_iter().collect(),
             settled_logs: found.settled_logs,
             drain: found.drain,
+            judgement,
         };
         let now = agent.now(context);
         agent.core.restore(state, now);

@@ -6,6 +6,7 @@
     reason = "functions that tests share are tests too: a panic is a failed test"
 )]
 
+pub(crate) mod crashes;
 mod deletions;
 mod logs;
 mod lost_records;

@@ -5,6 +5,7 @@
 //! processes as other users.
 
 mod archives;
+mod crashes;
 mod ends;
 mod files;
 mod first_containers;

@@ -9,10 +9,14 @@ use records::ContainerName;
 use sched::ContainerState;
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ExecutionTypeProto};
 
+mod careful;
 mod reinit;
 
 use super::*;
-use crate::recovery::{ApplicationRecord, DrainRecord, StartRecord, StoredContainer, decide};
+use crate::recovery::{
+    self, ApplicationRecord, DrainRecord, Pending, StartRecord, StoredContainer, Suspects,
+    SuspectsRecord, decide, judge,
+};
 
 /// Records as the store would have them.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +26,7 @@ struct Disk {
     used: BTreeMap<ContainerName, EpochMillis>,
     settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     drain: Option<DrainRecord>,
+    suspects: Option<SuspectsRecord>,
 }
 
 impl Disk {
@@ -59,6 +64,7 @@ impl Disk {
                 settled.or_default().insert(name);
             }
             StoreOrder::Drain(record) => self.drain = record.map(|record| *record),
+            StoreOrder::Suspects(record) => self.suspects = record.map(|record| *record),
         }
     }
 }
@@ -73,6 +79,11 @@ struct CrashingNode {
     launches: Vec<LaunchOrder>,
     localizations: Vec<Effect>,
     terminated: Vec<ContainerId>,
+    adopted: Vec<i64>,
+    uploads: Vec<String>,
+    log_aggregation: Option<LogAggregation>,
+    /// Folders of every process; without them none is taken over.
+    dirs: Option<ContainerDirs>,
 }
 
 fn remembering_core() -> Core {
@@ -92,6 +103,10 @@ impl CrashingNode {
             launches: Vec::new(),
             localizations: Vec::new(),
             terminated: Vec::new(),
+            adopted: Vec::new(),
+            uploads: Vec::new(),
+            log_aggregation: None,
+            dirs: None,
         };
         machine.node.core = remembering_core();
         machine.registered();
@@ -123,6 +138,10 @@ impl CrashingNode {
                     self.launches.push(*order);
                 } else if let Effect::Terminate(id) = effect {
                     self.terminated.push(id);
+                } else if let Effect::Adopt(order) = effect {
+                    self.adopted.push(order.spec.id.id);
+                } else if let Effect::Logs(order @ LogOrder::Finish(_)) = effect {
+                    self.uploads.push(format!("{order:?}"));
                 } else if let Effect::Localize { .. } = effect {
                     self.localizations.push(effect);
                 }
@@ -207,23 +226,37 @@ impl CrashingNode {
         summary.map(|summary| summary.state)
     }
 
-    /// Lets the agent die and another one go on.
+    /// Lets the agent be killed and another one go on.
     fn crash(&mut self) {
+        self.start_again(false);
+    }
+
+    /// Starts another agent after one that has ended, for a fault of its own or not.
+    fn start_again(&mut self, has_crashed: bool) {
         let noted: Vec<FoundStart> = self
             .processes
             .iter()
             .map(|(id, process)| FoundStart::of(&id.to_string(), *process))
             .collect();
-        let decided = decide(self.disk.containers.clone(), &noted, &[]);
+        let mut decided = decide(self.disk.containers.clone(), &noted, &[]);
         assert!(decided.strangers.is_empty(), "{:?}", decided.strangers);
+        let pending = Pending::of(&decided.containers, &self.disk.applications);
+        let suspects = self.disk.suspects.as_ref().map(Suspects::of_record);
+        let judgement = judge(has_crashed, &suspects.unwrap_or_default(), &pending);
+        self.disk.suspects = judgement.suspects.record();
+        if let Some(recovery::Work::Adoption(name)) = judgement.failed {
+            decided.give_up(name);
+        }
+        self.adopted.clear();
         self.node.core = remembering_core();
+        self.node.core.config.log_aggregation = self.log_aggregation;
         // A few milliseconds of the wall clock, and a monotonic clock that began long before.
         self.node.now.wall.0 += 7;
         self.node.now.mono = self.node.now.mono + 7;
-        let with_dirs = decided
-            .containers
-            .into_iter()
-            .map(|recovered| (recovered, None));
+        let with_dirs = decided.containers.into_iter().map(|recovered| {
+            let dirs = recovered.process.and_then(|_| self.dirs.clone());
+            (recovered, dirs)
+        });
         let state = RestoredState {
             applications: self.disk.applications.clone().into_iter().collect(),
             containers: with_dirs.collect(),
@@ -232,6 +265,7 @@ impl CrashingNode {
             strangers: Vec::new(),
             settled_logs: self.disk.settled_logs.clone(),
             drain: self.disk.drain.clone(),
+            judgement,
         };
         self.node.core.restore(state, self.node.now);
         self.settle();

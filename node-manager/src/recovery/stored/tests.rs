@@ -72,11 +72,10 @@ fn what_was_written_is_found_by_the_next_agent() {
         ]
         .into(),
         applications: [(ids::application(1), application)].into(),
-        keys: None,
         attempts: [(ids::attempt(1), key)].into(),
         used: [(ids::container(3).name(), EpochMillis(9))].into(),
         settled_logs: [(ids::application(1), [ids::container_of(1, 5).name()].into())].into(),
-        drain: None,
+        ..FoundState::default()
     };
     assert_eq!(FoundState::take_from(&mut store), expected);
     store.key_space(KEPT_FILES).put("file", vec![1]);
@@ -121,22 +120,29 @@ fn launch_contexts_of_reinitializations_are_found_until_they_are_forgotten() {
 }
 
 #[test]
-fn a_drain_is_found_until_it_is_over() {
+fn records_of_the_node_are_found_until_they_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.redb");
     let drain = DrainRecord {
         mode: "quick".to_owned(),
         ..DrainRecord::default()
     };
-    for drain in [Some(drain), None] {
+    let suspects = SuspectsRecord {
+        tried: Some("start".to_owned()),
+        ..SuspectsRecord::default()
+    };
+    for (drain, suspects) in [(Some(drain), Some(suspects)), (None, None)] {
         let store = StateStore::open(&path).unwrap();
-        let order = StoreOrder::Drain(drain.clone().map(Box::new));
-        StateWriter::new(&store).write(&order);
+        let writer = StateWriter::new(&store);
+        writer.write(&StoreOrder::Drain(drain.clone().map(Box::new)));
+        writer.write(&StoreOrder::Suspects(suspects.clone().map(Box::new)));
+        writer.commit_now();
         drop(store);
         let mut store = StateStore::open(&path).unwrap();
         let found = FoundState::take_from(&mut store);
         let expected = FoundState {
             drain,
+            suspects,
             ..FoundState::default()
         };
         assert_eq!(found, expected);

@@ -83,8 +83,9 @@ fn rm(contact: RmContact) -> &'static str {
 fn unhealthy(overview: &Overview) -> String {
     let health = &overview.node.about.health;
     if health.healthy {
-        let drain = overview.node.about.drain.as_ref();
-        return drain.map_or_else(String::new, DrainNotice::words);
+        let about = &overview.node.about;
+        let drain = about.drain.as_ref().map(DrainNotice::words);
+        return drain.unwrap_or_else(|| about.recovery.words());
     }
     format!("This node is unhealthy: {}", health.report)
 }

@@ -15,7 +15,7 @@ const FIRST: &str = "first first -> /local/first";
 const SECOND: &str = "second first -> /local/first second -> /local/second";
 
 /// A launch context with one resource, whose link has the name of the command.
-fn context(command: &str) -> ContainerLaunchContextProto {
+pub(super) fn context(command: &str) -> ContainerLaunchContextProto {
     let resource = LocalResourceProto {
         resource: Some(UrlProto {
             scheme: Some("file".to_owned()),
