@@ -14,6 +14,7 @@ mod beans;
 mod body;
 mod caller;
 pub mod conf;
+mod fixed;
 mod hadoop_metrics;
 mod html;
 mod live_page;
@@ -37,8 +38,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http_server::{HostNames, HostRefusal, Limits};
-use hyper::header::{self, HeaderMap, HeaderValue};
+use http_server::{HostNames, Limits};
+use hyper::header::{self, HeaderMap};
 use hyper::{Method, Request, StatusCode};
 use records::{ContainerName, EpochMillis};
 use refusals::Refusals;
@@ -61,6 +62,7 @@ use answer::{Answer, METRICS, answer, text};
 use body::Body;
 use caller::{Caller, Callers};
 use conf::ShownProperty;
+use fixed::{last, no_such_page, own_log, stopping, too_many, with_methods, wrong_host};
 use hadoop_metrics::HadoopMetrics;
 use lookup::{Logs, NoLogs};
 use shared::{Freshness, Shared};
@@ -460,57 +462,11 @@ impl<S: NodeSource> Site<S> {
     }
 }
 
-fn with_methods(mut answer: Answer) -> Answer {
-    let allowed = HeaderValue::from_static("GET, HEAD, OPTIONS");
-    answer.headers_mut().insert(header::ALLOW, allowed);
-    answer
-}
-
 fn wall_clock() -> EpochMillis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     EpochMillis(since.map_or(0, |since| {
         i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
     }))
-}
-
-/// Answers where a Java NodeManager shows its log's files and sets its level.
-fn own_log() -> Answer {
-    let why = "The agent's log goes to its standard error, where a service manager keeps it \
-               (journalctl -u nm-agent). NM_AGENT_LOG sets its level at the start.\n";
-    text(StatusCode::NOT_FOUND, why)
-}
-
-fn no_such_page() -> Answer {
-    pages::refusal(StatusCode::NOT_FOUND, "There is no such page.")
-}
-
-fn wrong_host(refusal: HostRefusal) -> Answer {
-    let hint = match refusal {
-        HostRefusal::Missing => "",
-        HostRefusal::Unknown => {
-            " Names that the node has for clients can be added to yarn.nodemanager.agent.web.hosts."
-        }
-    };
-    last(text(refusal.status(), format!("{refusal}{hint}\n")))
-}
-
-fn too_many() -> Answer {
-    let refusal = "Too many requests are being answered.\n";
-    last(text(StatusCode::SERVICE_UNAVAILABLE, refusal))
-}
-
-fn stopping() -> Answer {
-    last(text(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "The agent is stopping.\n",
-    ))
-}
-
-/// The connection ends with this answer.
-fn last(mut answer: Answer) -> Answer {
-    let close = HeaderValue::from_static("close");
-    answer.headers_mut().insert(header::CONNECTION, close);
-    answer
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use records::{ContainerExitStatus, MonoMillis};
 
-use crate::action::{ContainerSpec, ContainerSummary, ContainerView};
+use crate::action::ContainerSpec;
 use crate::container_state::ContainerState;
 use crate::diagnostics::Diagnostics;
 use crate::queue_order::QueuePlace;
 use crate::retry::Retries;
+use crate::view::{ContainerSummary, ContainerView};
 
 /// Estimated wait of a queued container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

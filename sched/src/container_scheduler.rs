@@ -33,8 +33,7 @@ use records::{
 };
 
 use crate::action::{
-    Action, ContainerQueuingLimit, ContainerSpec, ContainerSummary, ContainerView, DrainExtent,
-    Event, Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer, Refusal,
+    Action, ContainerQueuingLimit, ContainerSpec, DrainExtent, Event, Note, PauseEnd, Refusal,
 };
 use crate::config::ContainerSchedulerConfig;
 use crate::container::Container;
@@ -46,6 +45,9 @@ use crate::run_times::RunTimes;
 use crate::status;
 use crate::timers::{Timer, Timers};
 use crate::utilization::Amount;
+use crate::view::{
+    ContainerSummary, ContainerView, OpportunisticContainersStatus, QueuedContainer,
+};
 
 pub use self::recovery::{RecoveredContainer, RecoveredStage};
 use self::room::Change;

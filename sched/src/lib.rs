@@ -14,6 +14,7 @@
 //!
 //! A tour, from the outside in:
 //! - `action`: events, actions, notes, reasons and refusals
+//! - `view`: what is told of containers
 //! - `config`: configuration, and the bounds of everything that grows
 //! - `container_scheduler`: [`ContainerScheduler`], which composes the rest
 //! - `container_state`: states of one container and the transition function
@@ -56,12 +57,12 @@ mod status;
 mod timers;
 mod utilization;
 mod victims;
+mod view;
 mod wait_estimate;
 
 pub use action::{
-    Action, Completion, ContainerQueuingLimit, ContainerSpec, ContainerSummary, ContainerView,
-    DrainExtent, Event, KillReason, Note, OpportunisticContainersStatus, PauseEnd, QueuedContainer,
-    Refusal, RejectReason, ShedReason,
+    Action, Completion, ContainerQueuingLimit, ContainerSpec, DrainExtent, Event, KillReason, Note,
+    PauseEnd, Refusal, RejectReason, ShedReason,
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,
@@ -90,3 +91,4 @@ pub use queue_order::QueuePlace;
 pub use random::{Draw, SplitMix64};
 pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, GrantedRetries, RetryOn};
 pub use utilization::VmemPmemRatio;
+pub use view::{ContainerSummary, ContainerView, OpportunisticContainersStatus, QueuedContainer};

@@ -1,8 +1,8 @@
 //! Status of opportunistic containers for the ResourceManager, computed from the index.
 
-use crate::action::OpportunisticContainersStatus;
 use crate::config::ContainerSchedulerConfig;
 use crate::index::Index;
+use crate::view::OpportunisticContainersStatus;
 
 /// Computes the status that a heartbeat reports.
 pub(crate) fn opportunistic_status(

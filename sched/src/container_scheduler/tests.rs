@@ -18,9 +18,10 @@ use records::{
 };
 
 use super::ContainerScheduler;
-use crate::action::{Action, Completion, ContainerSpec, ContainerView, Event, Note, Refusal};
+use crate::action::{Action, Completion, ContainerSpec, Event, Note, Refusal};
 use crate::config::ContainerSchedulerConfig;
 use crate::container_state::ContainerState;
+use crate::view::ContainerView;
 use test_support::ids::container as id;
 
 /// Configuration with a queue of ten and 250 ms from SIGTERM to SIGKILL.
