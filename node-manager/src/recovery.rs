@@ -8,8 +8,9 @@
 //!                        ▲
 //!                        └─ notes of processes that they exist, and those left to the keeper
 //! ```
-//! `record`, `decide` and `suspects` are pure. A record is written before its effect is told to anybody: the
-//! answer to a call and the next heartbeat wait for the commit ([`crate::core_task::Handle`]).
+//! `record`, `decide` and `suspects` are pure. A record is written before its effect is told to
+//! anybody: the answer to a call and the next heartbeat wait for the commit
+//! ([`crate::core_task::Handle`]).
 //! With `yarn.nodemanager.recovery.enabled` off nothing here exists.
 
 mod decide;

@@ -22,8 +22,8 @@ pub struct OpportunisticContainersStatus {
     /// The RM orders nodes by this number and places nothing on a full one.
     pub wait_queue_length: u32,
     /// Milliseconds that another opportunistic container, of the size last seen, would wait, as of
-    /// the last [`crate::Event::EstimateWaits`]; `None` if it would not be admitted to the queue, as on a
-    /// node that is drained.
+    /// the last [`crate::Event::EstimateWaits`]; `None` if it would not be admitted to the queue,
+    /// as on a node that is drained.
     pub estimated_queue_wait_ms: Option<u32>,
     /// Opportunistic containers that may wait:
     /// [`crate::ContainerSchedulerConfig::reported_queue_capacity`].

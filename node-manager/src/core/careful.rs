@@ -63,7 +63,8 @@ impl Careful {
         passed
     }
 
-    /// Holds a container's works no longer. Their effects go first or, if they are not wanted, never.
+    /// Holds a container's works no longer. Their effects go first or, if they are not wanted,
+    /// never.
     fn release(&mut self, id: ContainerId, are_wanted: bool, passed: &mut Vec<Effect>) {
         for work in [Work::Adoption(id.name()), Work::Start(id.name())] {
             let Some(held) = self.held.remove(&work) else {
