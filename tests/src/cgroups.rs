@@ -1,5 +1,6 @@
 //! A cgroup of a test's own in this machine's hierarchies, for an agent; removed afterwards.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
@@ -112,18 +113,25 @@ impl Hierarchy {
         (PROPERTY, &self.0)
     }
 
-    /// Returns the number of cgroups of containers that exist.
+    /// Returns the number of containers whose cgroups exist, also while the agent runs.
     #[must_use]
     pub fn container_count(&self) -> usize {
-        let Ok(root) = self.open() else {
-            return 0;
-        };
-        let groups = CLASSES.map(|class| root.parent(class).and_then(|parent| parent.children()));
-        groups
-            .into_iter()
-            .flatten()
-            .map(|groups| groups.len())
-            .sum()
+        let names = self.container_paths();
+        let names = names.iter().filter_map(|path| path.file_name());
+        names.collect::<BTreeSet<_>>().len()
+    }
+
+    /// Lists the folders of all containers' cgroups. A running agent has the root locked, so it is
+    /// not opened as an agent does.
+    fn container_paths(&self) -> Vec<PathBuf> {
+        let Layout { unified, legacy } = Layout::of_this_process();
+        let legacy = legacy.into_iter().map(|legacy| legacy.hierarchy);
+        let roots = unified.into_iter().chain(legacy);
+        let roots = roots.map(|hierarchy| hierarchy.mount.join(&self.0));
+        let classes = roots.flat_map(|root| CLASSES.map(|class| root.join(class)));
+        let entries = classes.flat_map(|class| fs::read_dir(class).into_iter().flatten().flatten());
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.map(|entry| entry.path()).collect()
     }
 
     fn open(&self) -> Result<Root, cgroup::Unusable> {
