@@ -8,6 +8,7 @@
 //! - [`simulated`]: ApplicationMasters and nodes that follow the rules of real ones without
 //!   processes.
 //! - [`folders`]: folders of a container, for a launch without localization.
+//! - [`Hanging`]: folders whose files cannot be opened, as on a disk that hangs.
 //! - [`hostile`]: processes that make their own end hard.
 //! - [`mounts`]: mounts that only one test sees.
 //! - [`HeldPort`]: a port whose server may be down without losing it.
@@ -19,8 +20,8 @@
 //! and the folders of `localize` only: no scheduling, no node, no processes. Unit tests of `wire`
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
-//! [`HeldPort`] needs the feature `net`, [`folders`], [`hostile`] and [`mounts`] those of their
-//! names; all others but [`ids`], [`Keytool`] and [`skip`] need `rpc`.
+//! [`HeldPort`] needs the feature `net`, [`Hanging`] `hanging`, [`folders`], [`hostile`] and
+//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`] and [`skip`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
@@ -40,6 +41,8 @@ pub mod skip;
 #[cfg(feature = "rpc")]
 pub mod tokens;
 
+#[cfg(feature = "hanging")]
+mod hanging;
 #[cfg(feature = "net")]
 mod held_port;
 #[cfg(feature = "rpc")]
@@ -47,6 +50,8 @@ mod launch_context;
 #[cfg(feature = "rpc")]
 mod user;
 
+#[cfg(feature = "hanging")]
+pub use hanging::Hanging;
 #[cfg(feature = "net")]
 pub use held_port::HeldPort;
 pub use keytool::{Keytool, STORE_PASSWORD};
