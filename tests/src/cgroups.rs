@@ -121,6 +121,15 @@ impl Hierarchy {
         names.collect::<BTreeSet<_>>().len()
     }
 
+    /// Returns the folders of a container's cgroup, one for each hierarchy that has it, the unified
+    /// one first. `container` is the container's name.
+    #[must_use]
+    pub fn paths_of(&self, container: &str) -> Vec<PathBuf> {
+        let mut paths = self.container_paths();
+        paths.retain(|path| path.ends_with(container));
+        paths
+    }
+
     /// Lists the folders of all containers' cgroups. A running agent has the root locked, so it is
     /// not opened as an agent does.
     fn container_paths(&self) -> Vec<PathBuf> {

@@ -11,6 +11,7 @@ mod files;
 mod first_containers;
 mod hdfs_peers;
 mod processes;
+mod shared_places;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

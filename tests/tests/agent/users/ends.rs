@@ -12,7 +12,7 @@ use tests::{proc, wait};
 use super::*;
 
 /// Deadline for what takes seconds at most on an idle machine.
-const DEADLINE: Duration = Duration::from_secs(120);
+pub(super) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs a test on a node without cgroups, and on one with them.
 fn with_and_without_cgroups(test: &str, run: impl Fn(&Tenants)) {
