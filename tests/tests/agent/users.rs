@@ -10,6 +10,7 @@ mod ends;
 mod files;
 mod first_containers;
 mod hdfs_peers;
+mod left_on_disk;
 mod processes;
 mod shared_places;
 
