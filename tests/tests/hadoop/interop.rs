@@ -37,6 +37,7 @@ macro_rules! with_each_rm {
 
 mod disks;
 mod draining;
+mod epochs;
 mod eviction;
 mod failover;
 mod freezing;
