@@ -137,7 +137,7 @@ fn records_of_the_node_are_found_until_they_are_removed() {
         writer.write(&StoreOrder::Drain(drain.clone().map(Box::new)));
         writer.write(&StoreOrder::Suspects(suspects.clone().map(Box::new)));
         writer.commit_now();
-        drop(store);
+        drop((store, writer));
         let mut store = StateStore::open(&path).unwrap();
         let found = FoundState::take_from(&mut store);
         let expected = FoundState {
