@@ -32,7 +32,8 @@ pub use asks::{
 };
 pub use distributed::{
     AskOrigin, DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
-    DistributedGrant, DistributedOpportunisticContainerAllocator,
+    DistributedGrant, DistributedOpportunisticContainerAllocator, KnownNode, KnownNodes,
+    LookOutcome, LookPlan,
 };
 pub use guaranteed::GuaranteedAllocator;
 pub use opportunistic::{OpportunisticContainerAllocator, OpportunisticContainerContext};

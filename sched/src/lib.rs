@@ -68,9 +68,10 @@ pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,
     AskRules, AskView, BLACKLIST_MAX, ChargeError, ContainerAllocation, DistributedAllocation,
     DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
-    DistributedOpportunisticContainerAllocator, GuaranteedAllocator, HostPreferences, Locality,
-    NodeRoom, OpportunisticContainerAllocator, OpportunisticContainerContext, OutstandingAsks,
-    Placement, REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
+    DistributedOpportunisticContainerAllocator, GuaranteedAllocator, HostPreferences, KnownNode,
+    KnownNodes, Locality, LookOutcome, LookPlan, NodeRoom, OpportunisticContainerAllocator,
+    OpportunisticContainerContext, OutstandingAsks, Placement, REMOTE_NODES_MAX,
+    RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
 };
 pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT,

@@ -16,8 +16,8 @@
 //!   [`SIGHT_AGE_MAX_MS`]. An older one is no sight.
 //! - A node gets no more than fits into its free places and into its queue up to the limit that the
 //!   ResourceManager published. The rest is held back: it stays an ask for the next heartbeat.
-//! - A container with no sight of either of its two nodes is left to the caller, who knows only its
-//!   own containers.
+//! - A container with no sight of either of its two nodes is left to the caller with these nodes: the
+//!   caller knows only its own containers.
 //! - What was placed within [`PROMISE_MS`] counts as load of its node, because the master may not
 //!   have started it yet.
 
@@ -73,16 +73,17 @@ pub struct LookTerms {
 }
 
 /// Result of [`LookPlacer::place`]. The three parts add up to the containers of the round.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookPlaced<N> {
     /// Node of each container that has one.
     pub nodes: Vec<N>,
     /// Containers that wait for the next heartbeat.
     pub held_back: u32,
-    /// Containers with no sight of either of their nodes.
-    pub unseen: u32,
+    /// Drawn nodes of each container with no sight of either of them.
+    pub unseen: Vec<[N; 2]>,
 }
 
+#[derive(Clone, Debug)]
 struct Candidate<N> {
     node: N,
     sight: Option<Sight>,
@@ -90,6 +91,7 @@ struct Candidate<N> {
 
 /// Nodes drawn for the containers of one call, and what was seen of them. Holds at most
 /// [`LOOKS_PER_CALL_MAX`] nodes and [`ALLOCATIONS_PER_CALL_MAX`] pairs.
+#[derive(Clone, Debug)]
 pub struct LookRound<N> {
     /// Nodes, each once, in the order in which they were drawn.
     candidates: Vec<Candidate<N>>,
@@ -239,12 +241,14 @@ impl<N: Clone + Ord> LookPlacer<N> {
         let LookRound { candidates, pairs } = round;
         let mut rooms = self.rooms(&candidates, terms, now);
         let is_seen = |position: &usize| rooms.get(*position).is_some_and(Option::is_some);
-        let seen = pairs.iter().filter(|pair| pair.iter().any(is_seen));
-        let seen = seen.count();
+        let unseen = pairs.iter().filter(|pair| !pair.iter().any(is_seen));
+        let node = |position: usize| candidates[position].node.clone();
+        let unseen: Vec<[N; 2]> = unseen.map(|pair| pair.map(node)).collect();
+        let seen = pairs.len() - unseen.len();
         let mut placed = LookPlaced {
             nodes: Vec::with_capacity(seen),
             held_back: 0,
-            unseen: u32::try_from(pairs.len() - seen).unwrap_or(u32::MAX),
+            unseen,
         };
         let mut order: BinaryHeap<_> = (0..)
             .zip(&rooms)
@@ -270,6 +274,17 @@ impl<N: Clone + Ord> LookPlacer<N> {
         let excess = self.promised.len().saturating_sub(PROMISED_MAX);
         self.promised.drain(..excess);
         placed
+    }
+
+    /// Forgets the last promise to each of these nodes: the caller has not sent the container.
+    pub fn take_back<'a>(&mut self, nodes: impl IntoIterator<Item = &'a N>)
+    where
+        N: 'a,
+    {
+        for node in nodes {
+            let last = self.promised.iter().rposition(|(_, to)| to == node);
+            last.map(|position| self.promised.remove(position));
+        }
     }
 
     /// Returns the room of each candidate, less what was promised; `None` without a sight.

@@ -387,6 +387,13 @@ impl OutstandingAsks {
             })
     }
 
+    /// Returns size, partition and count of the asks that accept any node, most urgent first.
+    pub(super) fn for_anywhere(&self) -> impl Iterator<Item = (Resource, &str, u32)> {
+        let asks = self.asks.iter();
+        asks.filter(|(_, ask)| ask.count > 0 && ask.wants_any())
+            .map(|(key, ask)| (key.capability(), ask.partition(), ask.count))
+    }
+
     /// Returns the size of the table, as maintained.
     #[cfg(test)]
     pub(super) const fn counted(&self) -> Footprint {

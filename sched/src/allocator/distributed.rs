@@ -20,7 +20,8 @@
 //! container, as in Hadoop, or a bounded number if its host is asked for.
 //!
 //! Differences from Hadoop:
-//! - containers are spread over the nodes of several lists ([`Placement::Spread`])
+//! - containers are spread over the nodes of several lists ([`Placement::Spread`]), or over all
+//!   nodes of the cluster after looks at some of them ([`Placement::Look`], [`looking`])
 //! - a list of nodes that is too old is not used
 //! - containers of a failed call are kept and sent again with the same ids
 //! - `relax_locality` is respected, and the more urgent ask comes first
@@ -29,23 +30,27 @@
 //! - the sequence of ids continues after a restart of the agent ([`DistributedAllocatorState`])
 
 mod allocation;
+mod looking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
 use records::{
-    ApplicationAttemptId, ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, NodeId,
-    Resource, ResourceRequest,
+    ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, NodeId, Resource,
+    ResourceRequest,
 };
 
 pub use self::allocation::{AskOrigin, DistributedAllocation};
+pub use self::looking::{KnownNode, KnownNodes, LookOutcome, LookPlan};
+use self::looking::{LookRate, Looked};
 use super::ask::AskKey;
 use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
 use super::id_range::ContainerIdRange;
-use super::remote_nodes::{HostPreferences, Placement, RemoteNode, RemoteNodes, Shares};
-use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation, ResourceLimits};
+use super::remote_nodes::{HostPreferences, Placement, RemoteNode, RemoteNodes, Shares, Taken};
+use super::{ALLOCATIONS_PER_CALL_MAX, ResourceLimits};
+use crate::look::LookPlacer;
 
 /// Configuration of the allocation on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +130,8 @@ pub struct DistributedOpportunisticContainerAllocator {
     nodes: RemoteNodes,
     preferences: HostPreferences,
     unconfirmed: Vec<DistributedAllocation>,
+    looks: LookPlacer<KnownNode>,
+    look_rate: LookRate,
 }
 
 /// Returns the seed of an attempt's random choices: another one for each attempt, so that attempts
@@ -161,6 +168,8 @@ impl DistributedOpportunisticContainerAllocator {
             nodes: RemoteNodes::new(config.placement, seed_of(attempt)),
             preferences: HostPreferences::default(),
             unconfirmed: Vec::new(),
+            looks: LookPlacer::new(!seed_of(attempt)),
+            look_rate: LookRate::default(),
         }
     }
 
@@ -265,17 +274,29 @@ impl DistributedOpportunisticContainerAllocator {
 
     /// Returns the containers to send to the ResourceManager with this call: those of a failed
     /// call, or else new ones for the outstanding asks, which are lowered. Containers keep their
-    /// ids until [`confirmed`](Self::confirmed).
+    /// ids until [`confirmed`](Self::confirmed). Under [`Placement::Look`] asks for any node wait
+    /// for [`allocate_seen`](Self::allocate_seen).
     pub fn allocate(&mut self, now: MonoMillis) -> &[DistributedAllocation] {
-        let is_fresh = self.nodes.is_fresh(now, self.config.nodes_age_max_ms);
-        if let Some(grant) = self.grant
-            && is_fresh
-            && self.unconfirmed.is_empty()
-            && !self.wanted.asks.is_empty()
-        {
-            self.give(grant.limits, now);
+        if let Some(limits) = self.limits_to_allocate(now) {
+            let budget = self.budget();
+            self.give(limits, budget, &mut Looked::default(), now);
         }
         &self.unconfirmed
+    }
+
+    /// Returns the bounds of sizes if there is something to allocate and nodes to allocate on.
+    fn limits_to_allocate(&self, now: MonoMillis) -> Option<ResourceLimits> {
+        let is_fresh = self.nodes.is_fresh(now, self.config.nodes_age_max_ms);
+        let is_due = is_fresh && self.unconfirmed.is_empty() && !self.wanted.asks.is_empty();
+        self.grant.filter(|_| is_due).map(|grant| grant.limits)
+    }
+
+    /// Returns the most containers of this heartbeat. Called once for each.
+    fn budget(&mut self) -> u32 {
+        let max = self.config.max_per_heartbeat;
+        max.map_or(ALLOCATIONS_PER_CALL_MAX, NonZeroU32::get)
+            .min(ALLOCATIONS_PER_CALL_MAX)
+            .min(self.nodes.next_limit())
     }
 
     /// Returns the containers of [`allocate`](Self::allocate) that the ResourceManager has not
@@ -285,12 +306,13 @@ impl DistributedOpportunisticContainerAllocator {
         &self.unconfirmed
     }
 
-    fn give(&mut self, limits: ResourceLimits, now: MonoMillis) {
-        let max = self.config.max_per_heartbeat;
-        let mut budget = max.map_or(ALLOCATIONS_PER_CALL_MAX, NonZeroU32::get);
-        budget = budget
-            .min(ALLOCATIONS_PER_CALL_MAX)
-            .min(self.nodes.next_limit());
+    fn give(
+        &mut self,
+        limits: ResourceLimits,
+        mut budget: u32,
+        looked: &mut Looked,
+        now: MonoMillis,
+    ) {
         let shares = Shares {
             local: self.config.node_local_max.get(),
             elsewhere: self.config.elsewhere_max.get(),
@@ -311,36 +333,26 @@ impl DistributedOpportunisticContainerAllocator {
             if budget == 0 {
                 return ControlFlow::Break(());
             }
-            let Some((node, locality)) = turn.take(key, ask) else {
-                return ControlFlow::Continue(false);
+            let size = limits.normalize(key.capability());
+            let seen;
+            let (node, locality) = match turn.take(key, ask) {
+                Some(Taken::Node(node, locality)) => (node, locality),
+                Some(Taken::Anywhere) => {
+                    let Some(known) = looked.take(ask.partition(), size) else {
+                        return ControlFlow::Continue(false);
+                    };
+                    seen = known;
+                    (seen.node(), looking::locality_of(ask, seen.node()))
+                }
+                None => return ControlFlow::Continue(false),
             };
             let Some(id) = ids.next() else {
                 return ControlFlow::Break(());
             };
-            let names_rack = ask.wants_rack(&node.rack);
-            let origin = AskOrigin {
-                capability: key.capability(),
-                relax_locality: ask.relax_locality,
-                rack: names_rack.then(|| node.rack.clone()),
-            };
-            ask.answer(&node.node_id.host, &node.rack, locality);
             budget -= 1;
-            unconfirmed.push(DistributedAllocation {
-                container: ContainerAllocation {
-                    container_id: attempt.container(id),
-                    node_id: node.node_id.clone(),
-                    resource: limits.normalize(key.capability()),
-                    priority: key.priority,
-                    allocation_request_id: key.allocation_request_id,
-                    execution_type: ExecutionType::Opportunistic,
-                    locality,
-                    relax_locality: true,
-                    asked_at: ask.asked_at(),
-                },
-                http_address: node.http_address.clone(),
-                partition: node.partition.clone(),
-                origin,
-            });
+            let id = attempt.container(id);
+            let given = DistributedAllocation::answer(key, ask, id, (node, locality), size);
+            unconfirmed.push(given);
             ControlFlow::Continue(true)
         });
         let placed = unconfirmed.iter().map(|given| &given.container);

@@ -18,7 +18,7 @@ use crate::random::SplitMix64;
 pub use self::preference::HostPreferences;
 use self::refusal_limit::RefusalLimit;
 use self::turn::Candidate;
-pub(super) use self::turn::{Shares, Turn};
+pub(super) use self::turn::{Shares, Taken, Turn};
 
 /// Most nodes of a list that are used. Hadoop offers ten by default; a node takes one container per
 /// heartbeat of an attempt unless its host is asked for, so more would only help attempts that want
@@ -55,6 +55,9 @@ pub enum Placement {
     /// Hadoop's choice: the nodes of the last list in its order. All attempts of the cluster place
     /// on the same few nodes.
     ListOrder,
+    /// Nodes of the whole cluster that were looked at just before
+    /// ([`LookPlacer`](crate::LookPlacer)). Racks that the ask names come first, as under `Spread`.
+    Look,
 }
 
 /// Milliseconds for which a node of an earlier list stays a candidate. A list has a few of the
@@ -94,7 +97,8 @@ pub(super) struct RemoteNodes {
     placement: Placement,
     /// Nodes of the last list, the least loaded first, each once.
     list: Vec<RemoteNode>,
-    /// Nodes of earlier lists, those seen longest ago first. Used under [`Placement::Spread`].
+    /// Nodes of earlier lists, those seen longest ago first. Unused under
+    /// [`Placement::ListOrder`].
     earlier: Vec<Remembered>,
     /// Whether the last list had no node: none has a free place then, not even an earlier one.
     is_list_empty: bool,
@@ -103,8 +107,8 @@ pub(super) struct RemoteNodes {
     /// [`SHOWS_AFTER_MS`]. Used under [`Placement::ListOrder`].
     given: BTreeMap<NodeId, u32>,
     given_since: MonoMillis,
-    /// Containers that have not ended, by number, and their count by node. Used under
-    /// [`Placement::Spread`].
+    /// Containers that have not ended, by number, and their count by node. Unused under
+    /// [`Placement::ListOrder`].
     live: BTreeMap<i64, Live>,
     live_count: BTreeMap<NodeId, u32>,
     refusal_limit: RefusalLimit,
@@ -172,7 +176,7 @@ impl RemoteNodes {
             .map(|node| listed.len() < REMOTE_NODES_MAX && listed.insert(&node.node_id))
             .collect();
         let last = std::mem::take(&mut self.list).into_iter().enumerate();
-        if self.placement == Placement::Spread
+        if self.placement != Placement::ListOrder
             && let Some(seen) = self.received
         {
             let is_listed = |node: &RemoteNode| listed.contains(&node.node_id);
@@ -210,7 +214,7 @@ impl RemoteNodes {
     pub(super) fn next_limit(&mut self) -> u32 {
         match self.placement {
             Placement::ListOrder => u32::MAX,
-            Placement::Spread => self.refusal_limit.next_heartbeat(),
+            Placement::Spread | Placement::Look => self.refusal_limit.next_heartbeat(),
         }
     }
 
@@ -224,7 +228,7 @@ impl RemoteNodes {
         self.refusal_limit.set_placed(count);
         match self.placement {
             Placement::ListOrder => {}
-            Placement::Spread => {
+            Placement::Spread | Placement::Look => {
                 for (container, node) in containers.take(LIVE_MAX - self.live.len()) {
                     let node = node.clone();
                     *self.live_count.entry(node.clone()).or_default() += 1;
@@ -268,6 +272,17 @@ impl RemoteNodes {
         }
     }
 
+    /// Returns whether a node refused a container so short a time ago that it gets none.
+    pub(super) fn is_resting(&self, node: &NodeId, now: MonoMillis) -> bool {
+        is_resting(&self.resting, node, now)
+    }
+
+    /// Returns the number of the attempt's containers on a node that have not ended. Not counted
+    /// under [`Placement::ListOrder`].
+    pub(super) fn live_on(&self, node: &NodeId) -> u32 {
+        self.live_count.get(node).copied().unwrap_or(0)
+    }
+
     /// Starts one heartbeat of the attempt: returns the candidates, without excluded hosts.
     pub(super) fn turn(
         &mut self,
@@ -281,7 +296,7 @@ impl RemoteNodes {
         }
         let counts = match self.placement {
             Placement::ListOrder => &self.given,
-            Placement::Spread => &self.live_count,
+            Placement::Spread | Placement::Look => &self.live_count,
         };
         let earlier = self.earlier.iter().rev();
         let earlier = earlier.filter(|known| now.since(known.seen) <= REMEMBERED_MS);
@@ -293,10 +308,7 @@ impl RemoteNodes {
             .chain(earlier)
             .filter(|_| !self.is_list_empty)
             .filter(|(_, node)| !blacklist.contains(&node.node_id.host))
-            .filter(|(_, node)| {
-                let until = self.resting.get(&node.node_id);
-                until.is_none_or(|until| *until <= now)
-            })
+            .filter(|(_, node)| !is_resting(&self.resting, &node.node_id, now))
             .map(|(rank, node)| Candidate {
                 node,
                 rank,
@@ -312,6 +324,10 @@ impl RemoteNodes {
             &mut self.random,
         )
     }
+}
+
+fn is_resting(resting: &BTreeMap<NodeId, MonoMillis>, node: &NodeId, now: MonoMillis) -> bool {
+    resting.get(node).is_some_and(|until| *until > now)
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn what_exceeds_free_places_and_the_limit_is_held_back_unless_that_is_off() {
     let count_on = |node| placed.nodes.iter().filter(|on| **on == node).count();
     // Two places and a queue of five; one place in the queue.
     assert_eq!((count_on(0), count_on(1)), (7, 1));
-    assert_eq!((placed.held_back, placed.unseen), (12, 0));
+    assert_eq!((placed.held_back, placed.unseen.len()), (12, 0));
 
     let mut placer = LookPlacer::new(1);
     let round = round_of(&mut placer, &sights, 20);
@@ -92,7 +92,7 @@ fn old_news_counts_for_less_and_too_old_news_for_nothing() {
         let mut placer = LookPlacer::new(1);
         let round = round_of(&mut placer, &[old; 2], 100);
         let placed = placer.place(round, &terms(2), NOW);
-        (placed.nodes.len(), placed.unseen)
+        (placed.nodes.len(), placed.unseen.len())
     };
     assert_eq!(taken_at(0), (20, 0));
     assert_eq!(taken_at(20), (20, 0));
@@ -118,7 +118,8 @@ fn only_containers_without_any_sight_are_left_to_the_caller() {
         .count();
     let placed = placer.place(round, &terms(5), NOW);
     assert_eq!(placed.nodes, [0; 13]);
-    assert_eq!(placed.unseen as usize, without);
+    assert_eq!(placed.unseen.len(), without);
+    assert!(placed.unseen.iter().flatten().all(|node| *node != 0));
     // Half of the pairs that four nodes have are without one of them.
     assert!((150..=250).contains(&without), "{without}");
 }
@@ -212,7 +213,7 @@ proptest! {
         };
         let placed = place();
         prop_assert_eq!(&placed, &place());
-        let all = placed.nodes.len() + placed.held_back as usize + placed.unseen as usize;
+        let all = placed.nodes.len() + placed.held_back as usize + placed.unseen.len();
         prop_assert_eq!(all, if nodes.is_empty() { 0 } else { wanted as usize });
         for (node, sight) in sights.iter().enumerate() {
             let given = placed.nodes.iter().filter(|on| **on == node).count() as u64;
@@ -224,4 +225,18 @@ proptest! {
             prop_assert!(given <= room, "{} {} {:?}", given, room, sight);
         }
     }
+}
+
+#[test]
+fn a_promise_that_is_taken_back_leaves_its_room() {
+    let mut placer = LookPlacer::new(1);
+    let sights = [sight(4, 0)];
+    let round = round_of(&mut placer, &sights, 4);
+    let placed = placer.place(round, &terms(0), NOW);
+    assert_eq!(placed.nodes, [0; 4]);
+    placer.take_back(&placed.nodes[..3]);
+    let round = round_of(&mut placer, &sights, 4);
+    assert_eq!(placer.place(round, &terms(0), NOW).nodes, [0; 3]);
+    placer.take_back(&[7]);
+    assert_eq!(placer.promised.len(), 4);
 }

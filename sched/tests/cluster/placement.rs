@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ContainerExitStatus, ContainerId, MonoMillis, NodeId, Resource};
 use sched::{
     ContainerSchedulerConfig, DistributedAllocatorConfig, DistributedGrant,
-    DistributedOpportunisticContainerAllocator, Draw, Event, NodeLoadConfig, NodeLoadMonitor,
-    Placement, RemoteNode, ResourceLimits, SplitMix64,
+    DistributedOpportunisticContainerAllocator, Draw, Event, KnownNode, KnownNodes, NodeLoadConfig,
+    NodeLoadMonitor, Placement, RemoteNode, ResourceLimits, SplitMix64,
 };
 use test_support::ids::attempt;
 
@@ -31,6 +31,15 @@ const GRANT: DistributedGrant = DistributedGrant {
     token_life_ms: 600_000,
     container_id_start: 1 << 40,
 };
+
+fn remote(id: &NodeId) -> RemoteNode {
+    RemoteNode {
+        node_id: id.clone(),
+        http_address: String::new(),
+        rack: "/rack".to_owned(),
+        partition: String::new(),
+    }
+}
 
 /// Cluster and workload of one run.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +80,8 @@ struct Cluster {
     setting: Setting,
     nodes: Vec<SimulatedNode>,
     by_id: BTreeMap<NodeId, usize>,
+    /// All nodes, for placement by looks.
+    known: KnownNodes,
     monitor: NodeLoadMonitor,
     jobs: Vec<Job>,
     /// Ends of running containers.
@@ -95,6 +106,10 @@ impl Cluster {
         Self {
             setting,
             by_id: nodes.iter().map(|node| node.id.clone()).zip(0..).collect(),
+            known: nodes
+                .iter()
+                .map(|node| KnownNode::from(remote(&node.id)))
+                .collect(),
             nodes,
             monitor: NodeLoadMonitor::new(load, MonoMillis(0)),
             jobs: Vec::new(),
@@ -177,13 +192,7 @@ impl Cluster {
     /// Returns the list that the ResourceManager's next answer carries.
     fn list(&self) -> Vec<RemoteNode> {
         let ids = self.monitor.select(self.setting.nodes_used).iter();
-        ids.map(|id| RemoteNode {
-            node_id: id.clone(),
-            http_address: String::new(),
-            rack: "/rack".to_owned(),
-            partition: String::new(),
-        })
-        .collect()
+        ids.map(remote).collect()
     }
 
     fn master_heartbeat(&mut self, number: usize, now: MonoMillis) {
@@ -193,7 +202,16 @@ impl Cluster {
             return;
         }
         job.allocator.update_asks(&[ask(job.wanted)], now).unwrap();
-        job.allocator.allocate(now);
+        if let Some(mut plan) = job.allocator.plan_looks(&self.known, now) {
+            for (position, node) in plan.nodes().to_vec().iter().enumerate() {
+                let node = &self.nodes[self.by_id[&node.node().node_id]];
+                plan.sees(position, node.sight(now));
+            }
+            let limit = self.monitor.queuing_limit().max_queue_length;
+            job.allocator.allocate_seen(plan, limit, now);
+        } else {
+            job.allocator.allocate(now);
+        }
         // The answer reports the ends, and the master starts what it got.
         for (id, status) in std::mem::take(&mut job.ends) {
             job.allocator.container_ended(id, status, now);
@@ -245,30 +263,37 @@ impl Cluster {
     }
 }
 
-/// Runs both placements and prints what they come to; returns refusals per container and the time
-/// to finish, first those of the list's order.
+/// Runs both placements by lists; returns refusals per container and the time to finish, first
+/// those of the list's order.
 fn compare(setting: Setting) -> [(f64, u64); 2] {
     [Placement::ListOrder, Placement::Spread].map(|placement| {
-        let outcome = Cluster::new(Setting {
-            placement,
-            ..setting
-        })
-        .run();
-        let containers = f64::from(u32::try_from(setting.jobs).unwrap() * TASKS);
-        let refused = f64::from(outcome.refused) / containers;
-        let shed = f64::from(outcome.shed) / containers;
-        let at = |percent: usize| outcome.times_ms[(setting.jobs - 1) * percent / 100];
-        println!(
-            "{} nodes, {} on a list, {placement:?}: refused {refused:.3}, shed {shed:.3} per \
-             container; jobs p50 {} ms, p95 {} ms; all in {} ms",
-            setting.nodes,
-            setting.nodes_used,
-            at(50),
-            at(95),
-            outcome.finished_ms,
-        );
-        (refused, outcome.finished_ms)
+        let (refused, _, finished_ms) = run(setting, placement);
+        (refused, finished_ms)
     })
+}
+
+/// Runs a placement and prints what it comes to; returns refusals and sheds per container, and the
+/// time to finish.
+fn run(setting: Setting, placement: Placement) -> (f64, f64, u64) {
+    let outcome = Cluster::new(Setting {
+        placement,
+        ..setting
+    })
+    .run();
+    let containers = f64::from(u32::try_from(setting.jobs).unwrap() * TASKS);
+    let refused = f64::from(outcome.refused) / containers;
+    let shed = f64::from(outcome.shed) / containers;
+    let at = |percent: usize| outcome.times_ms[(setting.jobs - 1) * percent / 100];
+    println!(
+        "{} nodes, {} on a list, {placement:?}: refused {refused:.3}, shed {shed:.3} per \
+         container; jobs p50 {} ms, p95 {} ms; all in {} ms",
+        setting.nodes,
+        setting.nodes_used,
+        at(50),
+        at(95),
+        outcome.finished_ms,
+    );
+    (refused, shed, outcome.finished_ms)
 }
 
 /// Checks that spreading refuses less than a tenth of what the list's order does, and ends sooner.
@@ -321,4 +346,15 @@ fn a_thousand_nodes_with_a_hundred_on_a_list() {
         spread.1 < in_order.1 + in_order.1 / 10,
         "{in_order:?} {spread:?}"
     );
+}
+
+#[test]
+fn looks_at_nodes_leave_no_refusals_and_sheds_however_short_the_list() {
+    for nodes_used in [1, 10] {
+        let setting = a_thousand_nodes(nodes_used);
+        let (refused, shed, finished_ms) = run(setting, Placement::Look);
+        assert!(refused + shed <= 0.01, "{refused} {shed}");
+        let (.., by_lists) = run(a_thousand_nodes(100), Placement::Spread);
+        assert!(finished_ms <= by_lists, "{finished_ms} {by_lists}");
+    }
 }

@@ -1,7 +1,11 @@
 //! Container that a node allocated, with all that it takes to ask for it again.
 
-use records::{ExecutionTypeRequest, Resource, ResourceName, ResourceRequest};
+use records::{
+    ContainerId, ExecutionType, ExecutionTypeRequest, Resource, ResourceName, ResourceRequest,
+};
 
+use crate::allocator::ask::{Ask, AskKey};
+use crate::allocator::remote_nodes::RemoteNode;
 use crate::allocator::{ContainerAllocation, Locality};
 
 /// Container allocated on this node, with the data for its token and its message.
@@ -29,6 +33,39 @@ pub struct AskOrigin {
 }
 
 impl DistributedAllocation {
+    /// Answers an ask, which is lowered, with a container of this size on a node.
+    pub(super) fn answer(
+        key: &AskKey,
+        ask: &mut Ask,
+        container_id: ContainerId,
+        (node, locality): (&RemoteNode, Locality),
+        resource: Resource,
+    ) -> Self {
+        let names_rack = ask.wants_rack(&node.rack);
+        let origin = AskOrigin {
+            capability: key.capability(),
+            relax_locality: ask.relax_locality,
+            rack: names_rack.then(|| node.rack.clone()),
+        };
+        ask.answer(&node.node_id.host, &node.rack, locality);
+        Self {
+            container: ContainerAllocation {
+                container_id,
+                node_id: node.node_id.clone(),
+                resource,
+                priority: key.priority,
+                allocation_request_id: key.allocation_request_id,
+                execution_type: ExecutionType::Opportunistic,
+                locality,
+                relax_locality: true,
+                asked_at: ask.asked_at(),
+            },
+            http_address: node.http_address.clone(),
+            partition: node.partition.clone(),
+            origin,
+        }
+    }
+
     /// Returns the lines of an ask for this container alone.
     pub(super) fn ask_again(&self) -> impl Iterator<Item = ResourceRequest> {
         let Self {

@@ -18,7 +18,7 @@ pub(super) struct Candidate<'a> {
     /// Position in the last list that had the node.
     pub(super) rank: usize,
     /// Containers of earlier heartbeats: under [`Placement::ListOrder`] those that the list does
-    /// not reflect, under [`Placement::Spread`] those that have not ended.
+    /// not reflect, under the others those that have not ended.
     pub(super) given: u32,
     /// Containers of this heartbeat.
     pub(super) used: u32,
@@ -125,6 +125,25 @@ pub(in crate::allocator) struct Shares {
     pub(in crate::allocator) elsewhere: u32,
 }
 
+/// Node of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::allocator) enum Taken<'a> {
+    /// A candidate, which is counted.
+    Node(&'a RemoteNode, Locality),
+    /// Under [`Placement::Look`]: any node that the caller's looks allow.
+    Anywhere,
+}
+
+/// Choice of a node in the order of an ask's wishes.
+enum Choice {
+    /// The candidate with this index.
+    Candidate(usize, Locality),
+    /// Any node, because no candidate that the ask names or prefers is left.
+    Anywhere,
+    /// No node in this heartbeat.
+    Nothing,
+}
+
 /// Choice of nodes during one heartbeat.
 pub(in crate::allocator) struct Turn<'a> {
     placement: Placement,
@@ -183,12 +202,19 @@ impl<'a> Turn<'a> {
     /// Chooses and counts the node for the next container of an ask; `None` if the ask gets none in
     /// this heartbeat. If the hosts that the ask names have reached their share, the ask waits
     /// instead of using another node.
-    pub(in crate::allocator) fn take(
-        &mut self,
-        key: &AskKey,
-        ask: &Ask,
-    ) -> Option<(&'a RemoteNode, Locality)> {
-        let (at, locality) = self.choose(key, ask)?;
+    pub(in crate::allocator) fn take(&mut self, key: &AskKey, ask: &Ask) -> Option<Taken<'a>> {
+        let (at, locality) = match (self.choose(key, ask), self.placement) {
+            (Choice::Candidate(at, locality), _) => (at, locality),
+            (Choice::Nothing, _) => return None,
+            (Choice::Anywhere, Placement::Look) => return Some(Taken::Anywhere),
+            (Choice::Anywhere, Placement::ListOrder) => {
+                let at = self.first_least_used(ask.partition())?;
+                (at, Locality::OffSwitch)
+            }
+            (Choice::Anywhere, Placement::Spread) => {
+                (self.open_anywhere(ask.partition())?, Locality::OffSwitch)
+            }
+        };
         let candidate = &mut self.candidates[at];
         candidate.used += 1;
         let node = candidate.node;
@@ -202,11 +228,17 @@ impl<'a> Turn<'a> {
                 self.given.insert(node.node_id.clone(), given);
             }
         }
-        Some((node, locality))
+        Some(Taken::Node(node, locality))
     }
 
-    fn choose(&mut self, key: &AskKey, ask: &Ask) -> Option<(usize, Locality)> {
-        let partition = self.partitions.get(ask.partition())?;
+    fn choose(&mut self, key: &AskKey, ask: &Ask) -> Choice {
+        let anywhere = match self.placement {
+            Placement::Look if ask.wants_any() => Choice::Anywhere,
+            Placement::Look | Placement::ListOrder | Placement::Spread => Choice::Nothing,
+        };
+        let Some(partition) = self.partitions.get(ask.partition()) else {
+            return anywhere;
+        };
         let mut is_named = false;
         let nowhere = ByPlace::new();
         let by_host = if ask.hosts.is_empty() {
@@ -216,10 +248,13 @@ impl<'a> Turn<'a> {
         };
         let local = at_places(by_host, &ask.hosts).inspect(|_| is_named = true);
         if let Some(at) = self.least_used(local, self.shares.local) {
-            return Some((at, Locality::NodeLocal));
+            return Choice::Candidate(at, Locality::NodeLocal);
         }
-        if is_named || partition.open == 0 {
-            return None;
+        if is_named {
+            return Choice::Nothing;
+        }
+        if partition.open == 0 {
+            return anywhere;
         }
         let by_rack = if ask.racks.is_empty() {
             &nowhere
@@ -230,26 +265,22 @@ impl<'a> Turn<'a> {
             .filter(|at| ask.wants_rack(&self.candidates[*at].node.rack));
         let on_rack = match self.placement {
             Placement::ListOrder => self.least_used(on_rack, self.shares.elsewhere),
-            Placement::Spread => {
+            Placement::Spread | Placement::Look => {
                 let open: Vec<usize> = on_rack.filter(|at| self.is_open(*at)).collect();
                 self.better_of_two(&open)
             }
         };
         if let Some(at) = on_rack {
-            return Some((at, Locality::RackLocal));
+            return Choice::Candidate(at, Locality::RackLocal);
         }
         if !ask.wants_any() {
-            return None;
+            return Choice::Nothing;
         }
         let key = (key.priority, key.allocation_request_id);
-        if let Some(at) = self.take_preferred(key, ask.partition()) {
-            return Some((at, Locality::OffSwitch));
+        match self.take_preferred(key, ask.partition()) {
+            Some(at) => Choice::Candidate(at, Locality::OffSwitch),
+            None => Choice::Anywhere,
         }
-        let at = match self.placement {
-            Placement::ListOrder => self.first_least_used(ask.partition()),
-            Placement::Spread => self.open_anywhere(ask.partition()),
-        }?;
-        Some((at, Locality::OffSwitch))
     }
 
     /// Returns the first candidate on a host that the ask prefers and whose wait is accepted.
@@ -441,7 +472,10 @@ mod tests {
             asks.in_turns(|key, ask| {
                 let expected = chosen_by_looking(&turn, ask);
                 let expected = expected.map(|(at, locality)| (turn.candidates[at].node, locality));
-                let chosen = turn.take(key, ask);
+                let chosen = turn.take(key, ask).map(|taken| match taken {
+                    Taken::Node(node, locality) => (node, locality),
+                    Taken::Anywhere => panic!("only looks leave the node open"),
+                });
                 if chosen != expected {
                     differences.push((chosen, expected));
                 }

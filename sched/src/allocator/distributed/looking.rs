@@ -1,0 +1,382 @@
+//! Allocation after looks at nodes ([`Placement::Look`]): which nodes to look at for the outstanding
+//! asks, and the containers for what was seen.
+//!
+//! ```text
+//! plan_looks(known nodes, now) ─▶ LookPlan ─▶ nodes(): the caller looks at them
+//!                                   ▲  │
+//!                 sees(…, Sight) ───┘  └─▶ allocate_seen(plan, …): containers, as from allocate
+//! ```
+//!
+//! Asks for the same size and partition are one group, placed by [`LookPlacer`]. Hosts and racks
+//! that asks name, and hosts that they prefer, are served from the ResourceManager's list as without
+//! looks.
+//!
+//! [`LookPlacer`]: crate::LookPlacer
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use records::{MonoMillis, Resource};
+
+use super::DistributedOpportunisticContainerAllocator;
+use crate::allocator::ask::Ask;
+use crate::allocator::remote_nodes::{Placement, RemoteNode};
+use crate::allocator::{Locality, ResourceLimits};
+use crate::look::{LOOKS_PER_CALL_MAX, LookRound, LookTerms, Sight};
+
+/// Most groups of asks that one heartbeat looks for, the most urgent ones; the others wait. Jobs
+/// have two or three.
+const GROUPS_MAX: usize = 32;
+
+/// Looks of an attempt that are saved up while it makes none, in thousandths.
+const LOOKS_BURST: i64 = 1_024_000;
+
+/// Looks of an attempt per second in the long run. A master that calls once a second makes at most
+/// [`LOOKS_PER_CALL_MAX`].
+const LOOKS_PER_SECOND: u64 = 2_048;
+
+/// Node of the cluster. Cheap to clone; compared by its id.
+#[derive(Clone, Debug)]
+pub struct KnownNode(Arc<RemoteNode>);
+
+impl KnownNode {
+    /// Returns the node with its addresses.
+    #[must_use]
+    pub fn node(&self) -> &RemoteNode {
+        &self.0
+    }
+}
+
+impl From<RemoteNode> for KnownNode {
+    fn from(node: RemoteNode) -> Self {
+        Self(Arc::new(node))
+    }
+}
+
+impl Ord for KnownNode {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return Ordering::Equal;
+        }
+        self.0.node_id.cmp(&other.0.node_id)
+    }
+}
+
+impl PartialOrd for KnownNode {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for KnownNode {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for KnownNode {}
+
+/// Nodes of the cluster by partition, each once.
+#[derive(Clone, Debug, Default)]
+pub struct KnownNodes {
+    /// Nodes of the default partition: in most clusters all. Apart from the map, because comparing
+    /// two empty texts is slow.
+    default: Vec<KnownNode>,
+    named: BTreeMap<String, Vec<KnownNode>>,
+}
+
+impl FromIterator<KnownNode> for KnownNodes {
+    /// Collects nodes that differ in their ids.
+    fn from_iter<T: IntoIterator<Item = KnownNode>>(nodes: T) -> Self {
+        let mut known = Self::default();
+        for node in nodes {
+            let partition = &node.node().partition;
+            if partition.is_empty() {
+                known.default.push(node);
+                continue;
+            }
+            match known.named.get_mut(partition) {
+                Some(others) => others.push(node),
+                None => {
+                    known.named.insert(partition.clone(), vec![node]);
+                }
+            }
+        }
+        known
+    }
+}
+
+impl KnownNodes {
+    /// Returns all nodes, those of the default partition first.
+    pub fn iter(&self) -> impl Iterator<Item = &KnownNode> {
+        self.default.iter().chain(self.named.values().flatten())
+    }
+
+    fn of_partition(&self, partition: &str) -> &[KnownNode] {
+        if partition.is_empty() {
+            return &self.default;
+        }
+        self.named.get(partition).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Asks of one size and partition, and the nodes drawn for them.
+#[derive(Clone, Debug)]
+struct Group {
+    partition: String,
+    /// Size of the containers, as their tokens state it.
+    size: Resource,
+    round: LookRound<KnownNode>,
+}
+
+/// Looks of one heartbeat.
+#[derive(Clone, Debug)]
+pub struct LookPlan {
+    /// Most containers of the heartbeat.
+    budget: u32,
+    groups: Vec<Group>,
+    /// Nodes to look at, each once. Fewer than twice [`LOOKS_PER_CALL_MAX`].
+    nodes: Vec<KnownNode>,
+    /// For each of `nodes` its positions: numbers of groups, with those in the groups' rounds.
+    positions: Vec<Vec<(usize, usize)>>,
+}
+
+impl LookPlan {
+    /// Returns the nodes to look at, each once.
+    #[must_use]
+    pub fn nodes(&self) -> &[KnownNode] {
+        &self.nodes
+    }
+
+    /// Notes the answer of the node at this position of [`nodes`](Self::nodes). A position beyond
+    /// the last one is ignored, and so is a second answer.
+    pub fn sees(&mut self, position: usize, sight: Sight) {
+        for (group, position) in self.positions.get(position).into_iter().flatten() {
+            self.groups[*group].round.sees(*position, sight);
+        }
+    }
+
+    fn add(&mut self, group: Group) {
+        let number = self.groups.len();
+        // Nodes of one round differ from each other.
+        let others = self.nodes.len();
+        for (position, node) in group.round.wants().enumerate() {
+            let known = self.nodes[..others].iter().position(|known| known == node);
+            let known = known.unwrap_or_else(|| {
+                self.nodes.push(node.clone());
+                self.positions.push(Vec::new());
+                self.nodes.len() - 1
+            });
+            self.positions[known].push((number, position));
+        }
+        self.groups.push(group);
+    }
+}
+
+/// Containers of a heartbeat with looks that have no node, or one that nobody has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LookOutcome {
+    /// Containers for which the nodes seen have no room, or that have reached the share of nodes
+    /// not seen. Their asks stay outstanding.
+    pub held_back: u32,
+    /// Containers placed by the attempt's own counts, because no look showed one of their nodes.
+    pub unseen: u32,
+}
+
+/// Nodes for the containers of a group, the next one first.
+#[derive(Debug)]
+struct Places {
+    partition: String,
+    size: Resource,
+    seen: VecDeque<KnownNode>,
+    unseen: VecDeque<KnownNode>,
+}
+
+/// Nodes for the containers of a heartbeat.
+#[derive(Debug, Default)]
+pub(super) struct Looked(Vec<Places>);
+
+impl Looked {
+    /// Takes the node of the next container of this size; `None` if it must wait.
+    pub(super) fn take(&mut self, partition: &str, size: Resource) -> Option<KnownNode> {
+        let mut groups = self.0.iter_mut();
+        let places = groups.find(|group| group.size == size && group.partition == partition)?;
+        let seen = places.seen.pop_front();
+        seen.or_else(|| places.unseen.pop_front())
+    }
+}
+
+/// Bound on the looks of an attempt over time. A master may call as often as the throttle allows,
+/// with asks that no node has room for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LookRate {
+    /// Looks that are saved up, in thousandths; below 0 what the last call has spent in advance.
+    saved: i64,
+    at: MonoMillis,
+}
+
+impl Default for LookRate {
+    fn default() -> Self {
+        Self {
+            saved: LOOKS_BURST,
+            at: MonoMillis(0),
+        }
+    }
+}
+
+impl LookRate {
+    /// Returns whether there may be looks now.
+    fn allows(&mut self, now: MonoMillis) -> bool {
+        let more = now.since(self.at).saturating_mul(LOOKS_PER_SECOND);
+        let more = i64::try_from(more).unwrap_or(i64::MAX);
+        self.saved = self.saved.saturating_add(more).min(LOOKS_BURST);
+        self.at = now;
+        self.saved > 0
+    }
+
+    fn spend(&mut self, looks: usize) {
+        let looks = i64::try_from(looks).unwrap_or(i64::MAX);
+        self.saved = self.saved.saturating_sub(looks.saturating_mul(1_000));
+    }
+}
+
+impl DistributedOpportunisticContainerAllocator {
+    /// Draws the nodes to look at before [`allocate_seen`](Self::allocate_seen). `None` if this
+    /// heartbeat allocates nothing, or without [`Placement::Look`].
+    pub fn plan_looks(&mut self, known: &KnownNodes, now: MonoMillis) -> Option<LookPlan> {
+        if self.config.placement != Placement::Look {
+            return None;
+        }
+        let limits = self.limits_to_allocate(now)?;
+        let budget = self.budget();
+        let mut plan = LookPlan {
+            budget,
+            groups: Vec::new(),
+            nodes: Vec::new(),
+            positions: Vec::new(),
+        };
+        if !self.look_rate.allows(now) {
+            return Some(plan);
+        }
+        let mut left = budget;
+        for (partition, size, wanted) in self.groups(limits) {
+            if left == 0 || plan.nodes.len() >= LOOKS_PER_CALL_MAX {
+                break;
+            }
+            let wanted = u32::try_from(wanted).map_or(left, |wanted| wanted.min(left));
+            left -= wanted;
+            let nodes = known.of_partition(&partition);
+            let nodes = usable(nodes, |node| self.is_excluded(node, now));
+            let round = self.looks.draw(&nodes, wanted);
+            plan.add(Group {
+                partition,
+                size,
+                round,
+            });
+        }
+        self.look_rate.spend(plan.nodes.len());
+        Some(plan)
+    }
+
+    /// Returns partition, size and number of the containers that may go anywhere, the most urgent
+    /// ones first.
+    fn groups(&self, limits: ResourceLimits) -> Vec<(String, Resource, u64)> {
+        let mut groups: Vec<(String, Resource, u64)> = Vec::new();
+        for (capability, partition, count) in self.wanted.asks.for_anywhere() {
+            let size = limits.normalize(capability);
+            let count = u64::from(count);
+            let is_same = |group: &(String, Resource, u64)| group.1 == size && group.0 == partition;
+            match groups.iter().position(is_same) {
+                Some(at) => groups[at].2 += count,
+                None if groups.len() < GROUPS_MAX => {
+                    groups.push((partition.to_owned(), size, count));
+                }
+                None => {}
+            }
+        }
+        groups
+    }
+
+    fn is_excluded(&self, known: &KnownNode, now: MonoMillis) -> bool {
+        let id = &known.node().node_id;
+        self.wanted.blacklist.contains(&id.host) || self.nodes.is_resting(id, now)
+    }
+
+    /// Allocates containers as [`allocate`](Self::allocate) does, those for any node by what was
+    /// seen. Containers without a sight of their nodes go to the one of the two with fewer
+    /// containers of this attempt. `max_queue_length`: most containers that may wait on a node, as
+    /// the ResourceManager published; `None`: no limit.
+    pub fn allocate_seen(
+        &mut self,
+        plan: LookPlan,
+        max_queue_length: Option<usize>,
+        now: MonoMillis,
+    ) -> LookOutcome {
+        let mut outcome = LookOutcome::default();
+        let Some(limits) = self.limits_to_allocate(now) else {
+            return outcome;
+        };
+        let share = self.config.elsewhere_max.get();
+        let mut used: BTreeMap<KnownNode, u32> = BTreeMap::new();
+        let mut looked = Looked::default();
+        for group in plan.groups {
+            let terms = LookTerms {
+                size: group.size,
+                max_queue_length,
+                holds_back: true,
+            };
+            let placed = self.looks.place(group.round, &terms, now);
+            outcome.held_back = outcome.held_back.saturating_add(placed.held_back);
+            let mut unseen = VecDeque::with_capacity(placed.unseen.len());
+            for pair in placed.unseen {
+                let used_on = |node: &KnownNode| used.get(node).copied().unwrap_or(0);
+                let open = pair.into_iter().filter(|node| used_on(node) < share);
+                let given = |node: &KnownNode| {
+                    let live = self.nodes.live_on(&node.node().node_id);
+                    live.saturating_add(used_on(node))
+                };
+                let Some(node) = open.min_by_key(given) else {
+                    outcome.held_back = outcome.held_back.saturating_add(1);
+                    continue;
+                };
+                *used.entry(node.clone()).or_default() += 1;
+                outcome.unseen += 1;
+                unseen.push_back(node);
+            }
+            looked.0.push(Places {
+                partition: group.partition,
+                size: group.size,
+                seen: placed.nodes.into(),
+                unseen,
+            });
+        }
+        self.give(limits, plan.budget, &mut looked, now);
+        // Containers that hosts, racks or preferences got in their place.
+        for left in &looked.0 {
+            self.looks.take_back(left.seen.iter().rev());
+        }
+        outcome
+    }
+}
+
+/// Returns the distance of a node from the places that an ask names.
+pub(super) fn locality_of(ask: &Ask, node: &RemoteNode) -> Locality {
+    if ask.hosts.has(&node.node_id.host) {
+        Locality::NodeLocal
+    } else if ask.wants_rack(&node.rack) {
+        Locality::RackLocal
+    } else {
+        Locality::OffSwitch
+    }
+}
+
+/// Returns the nodes that are not excluded.
+fn usable(nodes: &[KnownNode], is_excluded: impl Fn(&KnownNode) -> bool) -> Cow<'_, [KnownNode]> {
+    if nodes.iter().any(&is_excluded) {
+        let usable = nodes.iter().filter(|node| !is_excluded(node));
+        return Cow::Owned(usable.cloned().collect());
+    }
+    Cow::Borrowed(nodes)
+}

@@ -1,0 +1,204 @@
+//! Placement on nodes that were looked at just before.
+
+use records::ContainerExitStatus;
+
+use super::*;
+use crate::allocator::{KnownNode, KnownNodes, LookOutcome, LookPlan};
+use crate::look::{LOOKS_PER_CALL_MAX, Sight};
+
+/// Places of a node for containers of [`SIZE`].
+const PLACES: u32 = 8;
+
+fn look(listed: Vec<RemoteNode>) -> Allocator {
+    let placement = Placement::Look;
+    let config = DistributedAllocatorConfig {
+        placement,
+        ..LIST_ORDER
+    };
+    configured(config, listed)
+}
+
+fn known(nodes: Vec<RemoteNode>) -> KnownNodes {
+    nodes.into_iter().map(KnownNode::from).collect()
+}
+
+/// Returns the load of a node of [`PLACES`] at `seen_at`.
+fn sight(running: u32, queued: u32, seen_at: MonoMillis) -> Sight {
+    let free = PLACES - running;
+    Sight {
+        running,
+        queued,
+        free: Resource::new(u64::from(free) * SIZE.memory_mb, free),
+        seen_at,
+    }
+}
+
+/// Shows a plan all nodes with the load that `load_of` knows for their host.
+fn show(plan: &mut LookPlan, load_of: impl Fn(&str) -> Option<Sight>) {
+    for (position, node) in plan.nodes().to_vec().iter().enumerate() {
+        if let Some(sight) = load_of(&node.node().node_id.host) {
+            plan.sees(position, sight);
+        }
+    }
+}
+
+fn hosts(allocator: &Allocator) -> Vec<&str> {
+    let given = allocator.unconfirmed().iter();
+    given
+        .map(|given| given.container.node_id.host.as_str())
+        .collect()
+}
+
+#[test]
+fn containers_go_where_looks_show_room_though_no_list_has_the_node() {
+    let mut allocator = look(nodes(1));
+    let known = known(vec![remote("far", RACK_2), remote("full", RACK_2)]);
+    allocator.update_asks(&[ask("*", 20)], T0).unwrap();
+    assert!(allocator.allocate(T0).is_empty(), "without a look");
+    let mut plan = allocator.plan_looks(&known, T0).unwrap();
+    assert_eq!(plan.nodes().len(), 2);
+    show(&mut plan, |host| match host {
+        "far" => Some(sight(2, 0, T0)),
+        _ => Some(sight(PLACES, 2, T0)),
+    });
+    let outcome = allocator.allocate_seen(plan, Some(2), T0);
+    // Six places and a queue of two; nothing on the node whose queue is full.
+    assert_eq!(hosts(&allocator), ["far"; 8]);
+    let held = LookOutcome {
+        held_back: 12,
+        unseen: 0,
+    };
+    assert_eq!(outcome, held);
+    assert_eq!(allocator.asks().containers(), 12);
+    let given = allocator.confirmed(nodes(1), T0);
+    assert_eq!(given[0].http_address, "far:8042");
+    // The next heartbeat places what was held back.
+    let mut plan = allocator.plan_looks(&known, T0 + 1_000).unwrap();
+    show(&mut plan, |_| Some(sight(0, 0, T0 + 1_000)));
+    allocator.allocate_seen(plan, Some(2), T0 + 1_000);
+    assert_eq!(allocator.unconfirmed().len(), 12);
+    assert!(allocator.asks().is_empty());
+}
+
+#[test]
+fn nodes_that_no_look_reaches_get_a_share_by_the_attempts_own_counts() {
+    let mut allocator = look(nodes(1));
+    let known = known(vec![remote("a", RACK_1), remote("b", RACK_1)]);
+    let mut all = Vec::new();
+    for (heartbeat, expected) in [(0, 1), (1, 1), (2, 2)] {
+        let now = T0 + heartbeat * 1_000;
+        let wanted = if heartbeat < 2 { 1 } else { 5 };
+        allocator.update_asks(&[ask("*", wanted)], now).unwrap();
+        let plan = allocator.plan_looks(&known, now).unwrap();
+        let outcome = allocator.allocate_seen(plan, Some(2), now);
+        assert_eq!(outcome.unseen, expected);
+        assert_eq!(outcome.held_back, wanted - expected);
+        all.extend(hosts(&allocator).into_iter().map(str::to_owned));
+        allocator.confirmed(nodes(1), now);
+    }
+    // One each, since the second goes to the node with fewer; then one each of the five.
+    all[..2].sort();
+    all[2..].sort();
+    assert_eq!(all, ["a", "b", "a", "b"]);
+}
+
+#[test]
+fn excluded_nodes_and_other_partitions_are_not_looked_at() {
+    let gpu = |host| RemoteNode {
+        partition: "gpu".to_owned(),
+        ..remote(host, RACK_1)
+    };
+    let mut allocator = look(nodes(1));
+    let all = ["a", "b", "c"].map(|host| remote(host, RACK_1));
+    let known = known([&all[..], &[gpu("d"), gpu("e")]].concat());
+    let looked_at = |allocator: &mut Allocator, now| {
+        let plan = allocator.plan_looks(&known, now).unwrap();
+        let hosts = plan.nodes().iter();
+        let hosts = hosts.map(|node| node.node().node_id.host.clone());
+        hosts.collect::<BTreeSet<_>>()
+    };
+    allocator.update_asks(&[ask("*", 50)], T0).unwrap();
+    assert_eq!(
+        looked_at(&mut allocator, T0),
+        BTreeSet::from(["a", "b", "c"].map(str::to_owned))
+    );
+    allocator.update_blacklist(&["a".to_owned()], &[]).unwrap();
+    assert_eq!(
+        looked_at(&mut allocator, T0),
+        BTreeSet::from(["b", "c"].map(str::to_owned))
+    );
+    // A node that refuses a container is left alone for a while.
+    let mut plan = allocator.plan_looks(&known, T0).unwrap();
+    show(&mut plan, |_| Some(sight(0, 0, T0)));
+    allocator.allocate_seen(plan, Some(2), T0);
+    let given = allocator.confirmed(nodes(1), T0);
+    let refused = &given[0].container;
+    let refusal = ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER;
+    allocator.container_ended(refused.container_id, refusal, T0);
+    let left = looked_at(&mut allocator, T0 + 1_000);
+    assert_eq!(left.len(), 1);
+    assert!(!left.contains(&refused.node_id.host));
+    let labelled = ResourceRequest {
+        node_label_expression: Some("gpu".to_owned()),
+        ..ask("*", 50)
+    };
+    allocator.update_asks(&[labelled], T0).unwrap();
+    assert_eq!(
+        looked_at(&mut allocator, T0 + 1_000),
+        BTreeSet::from(["d", "e"].map(str::to_owned))
+    );
+}
+
+#[test]
+fn hosts_that_an_ask_names_come_first_and_what_was_seen_for_them_is_free_again() {
+    let mut allocator = look(nodes(1));
+    let known = known(vec![remote("far", RACK_2)]);
+    let lines = [ask("n0", 3), ask(RACK_1, 3), ask("*", 3)];
+    for now in [T0, T0 + 10] {
+        allocator.update_asks(&lines, now).unwrap();
+        let mut plan = allocator.plan_looks(&known, now).unwrap();
+        show(&mut plan, |_| Some(sight(5, 0, now)));
+        // All places of the node are still free in the second heartbeat.
+        let outcome = allocator.allocate_seen(plan, Some(0), now);
+        assert_eq!(outcome, LookOutcome::default());
+        assert_eq!(hosts(&allocator), ["n0"; 3]);
+        allocator.confirmed(nodes(1), now);
+    }
+}
+
+#[test]
+fn asks_of_two_sizes_look_at_a_node_once_and_share_its_room() {
+    let mut allocator = look(nodes(1));
+    let known = known(vec![remote("far", RACK_2)]);
+    let large = ResourceRequest {
+        capability: Resource::new(2 * SIZE.memory_mb, 2 * SIZE.vcores),
+        ..ask("*", 2)
+    };
+    let lines = [at_priority(1, ask("*", 2)), at_priority(2, large)];
+    allocator.update_asks(&lines, T0).unwrap();
+    let mut plan = allocator.plan_looks(&known, T0).unwrap();
+    assert_eq!(plan.nodes().len(), 1);
+    show(&mut plan, |_| Some(sight(PLACES - 2, 0, T0)));
+    let outcome = allocator.allocate_seen(plan, Some(0), T0);
+    // The first two take both places.
+    assert_eq!((allocator.unconfirmed().len(), outcome.held_back), (2, 2));
+}
+
+#[test]
+fn a_master_that_calls_without_end_has_a_bounded_number_of_looks() {
+    let mut allocator = look(nodes(1));
+    let names = (0..2_000).map(|number| remote(&format!("far{number}"), RACK_2));
+    let known = known(names.collect());
+    allocator.update_asks(&[ask("*", 10_000)], T0).unwrap();
+    let mut looks = 0;
+    for call in 0..1_000 {
+        let now = T0 + call;
+        let mut plan = allocator.plan_looks(&known, now).unwrap();
+        assert!(plan.nodes().len() <= LOOKS_PER_CALL_MAX);
+        looks += plan.nodes().len();
+        show(&mut plan, |_| Some(sight(PLACES, 2, now)));
+        allocator.allocate_seen(plan, Some(2), now);
+    }
+    assert!((2_000..4_000).contains(&looks), "{looks}");
+    assert_eq!(allocator.asks().containers(), 10_000);
+}
