@@ -43,8 +43,8 @@ pub(super) struct HadoopMetrics {
 }
 
 impl HadoopMetrics {
-    /// Collects the numbers. What the scheduler counts is from `now`, the rest from the containers
-    /// of a snapshot that may be older.
+    /// Collects the numbers. What the scheduler counts is from `now`, and so is what is available
+    /// while no container waits; the rest is from the containers of a snapshot that may be older.
     pub(super) fn of(node: &NodeSnapshot, now: &NodeNumbers, metrics: &Metrics) -> Self {
         let mut all = counters(node, metrics);
         all.extend(containers(node, now));
@@ -189,9 +189,14 @@ fn containers(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
 #[rustfmt::skip] // One number a line, however long.
 fn resources(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
     let opportunistic = &now.opportunistic;
-    let (mut count, mut memory_mb, mut vcores) = (0_u64, 0_u64, 0_u64);
+    let mut count = 0_u64;
+    let (mut memory_mb, mut vcores) = (now.allocated.memory_mb, u64::from(now.allocated.vcores));
     for container in unfinished(node) {
         count += 1;
+        let is_waiting = matches!(container.state, ContainerState::Queued { .. } | ContainerState::Paused { .. });
+        if container.state.holds_room() || (is_waiting && now.counts.waiting == 0) {
+            continue;
+        }
         memory_mb = memory_mb.saturating_add(container.resource.memory_mb);
         vcores += u64::from(container.resource.vcores);
     }
@@ -329,6 +334,7 @@ mod tests {
     fn memory_is_rounded_to_gigabytes_against_the_node_and_may_be_short() {
         let mut node = node();
         node.numbers.total = Resource::new(2048, 3);
+        node.numbers.allocated = Resource::new(2049, 4);
         node.containers = vec![container(1), container(2)];
         node.containers[1].resource = Resource::new(1025, 2);
         let values = values(&node, &Metrics::new());
@@ -337,5 +343,28 @@ mod tests {
         assert_eq!(values["AllocatedVCores"], 4);
         assert_eq!(values["AvailableVCores"], -1);
         assert_eq!(values["tag.Hostname"], "node-1.example");
+    }
+
+    #[test]
+    fn what_is_available_is_that_of_the_moment_while_none_waits() {
+        let mut node = node();
+        node.containers = vec![container(1), container(2), container(3)];
+        node.containers[1].state = ContainerState::Localizing;
+        // One that ran has ended since, and one that waited has started.
+        let place = sched::QueuePlace::fifo(1);
+        node.containers[2].state = ContainerState::Queued { place };
+        node.numbers.total = Resource::new(8192, 8);
+        node.numbers.allocated = Resource::new(1024, 2);
+        let now = values(&node, &Metrics::new());
+        assert_eq!(
+            (&now["AvailableGB"], &now["AvailableVCores"]),
+            (&6.into(), &4.into())
+        );
+        node.numbers.counts.waiting = 1;
+        let now = values(&node, &Metrics::new());
+        assert_eq!(
+            (&now["AvailableGB"], &now["AvailableVCores"]),
+            (&5.into(), &2.into())
+        );
     }
 }
