@@ -76,6 +76,32 @@ impl Chain {
         }
     }
 
+    /// Gathers the answers to what interceptors have asked their performers for a request that all
+    /// of them let pass. Returns whether there are some, for [`answer`](Self::answer).
+    pub async fn await_answers(&mut self) -> bool {
+        let mut is_answered = false;
+        for link in &mut self.links {
+            if let Some(arriving) = link.await_answers() {
+                arriving.await;
+                is_answered = true;
+            }
+        }
+        is_answered
+    }
+
+    /// Passes the gathered answers to the interceptors, before the request goes to the
+    /// ResourceManager.
+    pub fn answer(
+        &mut self,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        for link in &mut self.links {
+            link.on_answers(request, context, actions);
+        }
+    }
+
     /// Shows the outcome to the first `passed` interceptors, starting at the ResourceManager's end.
     pub fn outbound(
         &mut self,

@@ -74,7 +74,7 @@ pub struct Pass {
 pub trait Interceptor: Send + fmt::Debug {
     /// Effect that its [`Performer`] performs; `Infallible` for none.
     type Effect: Send + fmt::Debug;
-    /// News that its [`Performer`] brings; `Infallible` for none.
+    /// News and answers that its [`Performer`] brings; `Infallible` for none.
     type Event: Send + fmt::Debug;
 
     /// Parts of the attempt's state that this interceptor stores, in the order in which
@@ -94,6 +94,18 @@ pub trait Interceptor: Send + fmt::Debug {
     ) -> Result<Pass, RemoteException> {
         let _ = (request, context, actions);
         Ok(Pass::default())
+    }
+
+    /// Handles an answer of its performer to effects of [`on_request`](Self::on_request). Every
+    /// interceptor has let the request pass, and it goes to the ResourceManager afterwards.
+    fn on_answer(
+        &mut self,
+        answer: Self::Event,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Actions<'_, Self::Effect>,
+    ) {
+        let _ = (answer, request, context, actions);
     }
 
     /// Handles the outcome of a request that this interceptor let pass. Not called for a call that
@@ -158,6 +170,13 @@ pub trait Performer<I: Interceptor>: Send + fmt::Debug {
     /// bounded and short: the AM's call waits for it.
     fn events(&mut self, method: AmMethod) -> Option<BoxFuture<'_, Vec<I::Event>>> {
         let _ = method;
+        None
+    }
+
+    /// Returns the answers to effects of this request, to wait for before it goes on; `None`, which
+    /// costs nothing, if nothing was asked. The wait must be bounded and short. It is dropped with
+    /// a call that the AM abandons.
+    fn answers(&mut self) -> Option<BoxFuture<'_, Vec<I::Event>>> {
         None
     }
 }

@@ -27,6 +27,7 @@ where
         performer,
         effects: Vec::new(),
         events: Vec::new(),
+        answers: Vec::new(),
     })
 }
 
@@ -55,6 +56,17 @@ pub trait Link: Send + fmt::Debug {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) -> Result<Pass, RemoteException>;
+
+    /// Gathers the performer's answers to effects of this request; `None` if there are none.
+    fn await_answers(&mut self) -> Option<BoxFuture<'_, ()>>;
+
+    /// Passes the gathered answers to the interceptor, each by [`Interceptor::on_answer`].
+    fn on_answers(
+        &mut self,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    );
 
     /// See [`Interceptor::on_response`].
     fn on_response(
@@ -87,6 +99,7 @@ struct Linked<I: Interceptor, P> {
     performer: P,
     effects: Vec<I::Effect>,
     events: Vec<I::Event>,
+    answers: Vec<I::Event>,
 }
 
 impl<I: Interceptor, P: Performer<I>> Linked<I, P> {
@@ -134,9 +147,29 @@ impl<I: Interceptor, P: Performer<I>> Link for Linked<I, P> {
         context: &Context<'_>,
         actions: &mut Vec<Action>,
     ) -> Result<Pass, RemoteException> {
+        // Those of a request that the AM abandoned.
+        self.answers.clear();
         self.run(actions, |interceptor, actions| {
             interceptor.on_request(request, context, actions)
         })
+    }
+
+    fn await_answers(&mut self) -> Option<BoxFuture<'_, ()>> {
+        let (gathered, arriving) = (&mut self.answers, self.performer.answers()?);
+        Some(Box::pin(async { gathered.extend(arriving.await) }))
+    }
+
+    fn on_answers(
+        &mut self,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        for answer in std::mem::take(&mut self.answers) {
+            self.run(actions, |interceptor, actions| {
+                interceptor.on_answer(answer, request, context, actions);
+            });
+        }
     }
 
     fn on_response(

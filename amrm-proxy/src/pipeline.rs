@@ -176,6 +176,11 @@ impl Pipeline {
                     let until = Instant::now() + Duration::from_millis(delay_ms);
                     sleep_until(until.min(hold.deadline)).await;
                 }
+                if work.chain.await_answers().await {
+                    let context = self.context(keys.as_ref(), Timing::default(), None);
+                    work.chain.answer(&mut request, &context, &mut actions);
+                    self.perform(work, &mut actions);
+                }
                 let rm_began = Instant::now();
                 let outcome = self
                     .exchange(work, &mut request, hold.deadline, &mut actions)

@@ -19,6 +19,7 @@ use crate::rm_forwarder::RmConfig;
 use crate::store::{KEY_SPACE, NoStore};
 use crate::testing::ATTEMPT;
 
+mod answers;
 mod effects;
 mod example;
 mod stored;
