@@ -87,6 +87,7 @@ impl AttemptNumbers {
     pub(crate) fn record(&mut self, observation: &Observation) {
         match observation {
             Observation::Call { .. }
+            | Observation::Looked(_)
             | Observation::ShortNodeLists
             | Observation::AllocatedCompleted
             | Observation::RegisteredAgain

@@ -23,14 +23,14 @@ mod asks;
 mod containers;
 pub(crate) mod gauges;
 mod grants;
+mod looking;
 mod nm_tokens;
 mod node_lists;
 mod persisted;
-pub(crate) mod publish;
 mod reregistration;
+mod sending;
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -38,7 +38,7 @@ use prost::Message as _;
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, Now};
 use sched::{
     DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
-    DistributedOpportunisticContainerAllocator, HostPreferences,
+    DistributedOpportunisticContainerAllocator,
 };
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
@@ -48,9 +48,10 @@ use wire::proto::hadoop_yarn::{
 use wire::raw_message::RawMessage;
 
 use self::asks::{BadAsk, BadBlacklist, Undelivered};
-use self::containers::{ContainerWriter, Terms};
 pub use self::gauges::Gauges;
 use self::grants::{read_gone_nodes, read_grant, read_nodes};
+use self::looking::Looking;
+pub use self::looking::{Effect, KnownView, Looks, News};
 use self::nm_tokens::NmTokens;
 use self::node_lists::NodeLists;
 use self::persisted::{ASKS, BLACKLIST, IdFloor, LIMITS, NEXT_ID};
@@ -59,7 +60,6 @@ use crate::call::{AmMethod, Outcome, Request, Response};
 use crate::fields::{allocate_request, allocate_response};
 use crate::interceptor::{Action, Actions, Context, Interceptor, Pass};
 use crate::observe::Observation;
-use crate::rm_forwarder::AllocatedContainers;
 use crate::store::Part;
 
 /// Maximum of containers whose completion is awaited, for metrics. Equals the number that an
@@ -116,6 +116,7 @@ pub struct DistributedScheduler {
     last: Option<LastAnswer>,
     nm_tokens: NmTokens,
     node_lists: NodeLists,
+    looking: Looking,
     signing: SigningKeys,
     live: BTreeSet<i64>,
     id_floor: IdFloor,
@@ -135,11 +136,20 @@ impl DistributedScheduler {
             last: None,
             nm_tokens: NmTokens::default(),
             node_lists: NodeLists::default(),
+            looking: Looking::new(config.placement),
             signing: SigningKeys::default(),
             live: BTreeSet::new(),
             id_floor: IdFloor::default(),
             unsaved: Unsaved::default(),
             restoring: DistributedAllocatorState::default(),
+        }
+    }
+
+    fn gauges(&self) -> Gauges {
+        Gauges {
+            containers_outstanding: self.allocator.asks().containers(),
+            nodes_at: self.allocator.nodes_received(),
+            containers_live: u64::try_from(self.live.len()).unwrap_or(u64::MAX),
         }
     }
 
@@ -198,57 +208,13 @@ impl DistributedScheduler {
         Ok(Some(list))
     }
 
-    /// Allocates containers and adds them to the request.
-    fn allocate(
-        &mut self,
-        request_id: i32,
-        request: &mut Request,
-        context: &Context<'_>,
-        actions: &mut Vec<Action>,
-    ) -> Vec<Bytes> {
-        let token_life_ms = self.allocator.grant().map(|grant| grant.token_life_ms);
-        let is_sent_again = self.unanswered == Some(request_id);
-        if is_sent_again && self.allocator.unconfirmed().is_empty() {
-            // The ResourceManager may have executed the call already, and ignores new content in a
-            // repetition.
-            return Vec::new();
-        }
-        // An unregistered node cannot sign, and a node registered with another ResourceManager than
-        // the one that gave the grant must not.
-        let keys = self.signing.usable(context.keys, context.now.mono);
-        let (Some(keys), Some(token_life_ms)) = (keys, token_life_ms) else {
-            return Vec::new();
-        };
-        let preferences = request.notes.take::<HostPreferences>();
-        self.allocator
-            .set_preferences(preferences.unwrap_or_default());
-        let given = self.allocator.allocate(context.now.mono);
-        let Some(lowest) = given
-            .iter()
-            .map(|given| given.container.container_id.id)
-            .min()
-        else {
-            return Vec::new();
-        };
-        let mut writer = ContainerWriter::new(
-            keys,
-            Terms {
-                user: context.user,
-                now: context.now.wall,
-                token_life_ms,
-            },
-        );
-        let containers: Vec<Bytes> = given.iter().map(|given| writer.encode(given)).collect();
-        if let Some(record) = self.id_floor.note_used(lowest) {
-            actions.push(Action::Persist(NEXT_ID, Some(record)));
-        }
-        self.unsaved.asks = true;
-        request.notes.put(AllocatedContainers(containers.clone()));
-        containers
-    }
-
     /// Applies the grant in the ResourceManager's answer to a registration.
-    fn granted(&mut self, scheduling: &RawMessage, now: MonoMillis, actions: &mut Vec<Action>) {
+    fn granted(
+        &mut self,
+        scheduling: &RawMessage,
+        now: MonoMillis,
+        actions: &mut Actions<'_, Effect>,
+    ) {
         let answer = RegisterDistributedSchedulingAmResponseProto::decode(scheduling.encode());
         let Some((grant, nodes)) = answer.ok().and_then(read_grant) else {
             tracing::warn!("the ResourceManager grants this node no opportunistic containers");
@@ -260,13 +226,18 @@ impl DistributedScheduler {
             .is_none_or(|known| known.container_id_start != grant.container_id_start);
         // The range is stored first: with the new range alone, the stored floor lies outside of
         // it, and nothing is allocated.
-        actions.push(Action::Persist(LIMITS, Some(persisted::limits(&grant))));
+        let limits = Action::Persist(LIMITS, Some(persisted::limits(&grant)));
+        actions.chain.push(limits);
+        let epoch = Some(grant.container_id_start);
+        self.looking.note_resource_manager(epoch, actions.own);
+        self.looking.note_list(&nodes, actions.own);
         self.allocator.registered(grant, nodes, now);
         if is_new {
             let record = self
                 .id_floor
                 .new_range(self.allocator.lowest_container_id());
-            actions.push(Action::Persist(NEXT_ID, Some(record)));
+            let record = Action::Persist(NEXT_ID, Some(record));
+            actions.chain.push(record);
         }
     }
 
@@ -275,14 +246,16 @@ impl DistributedScheduler {
         in_progress: CallInProgress,
         response: &mut Response,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        Actions { chain, own }: &mut Actions<'_, Effect>,
     ) {
         self.signing.note_answer(context.keys);
         self.nm_tokens.note(&response.message);
-        self.note_ends(&response.message, context.now.mono, actions);
+        self.note_ends(&response.message, context.now.mono, chain);
         let nodes = read_nodes(&response.scheduling);
         let cluster = response.message.int32(allocate_response::NUM_CLUSTER_NODES);
-        self.node_lists.note(nodes.len(), cluster, actions);
+        self.looking.note_cluster(cluster);
+        self.looking.note_list(&nodes, own);
+        self.node_lists.note(nodes.len(), cluster, chain);
         match in_progress {
             CallInProgress::Next {
                 request_id,
@@ -297,7 +270,7 @@ impl DistributedScheduler {
                 };
                 self.last = Some(LastAnswer {
                     request_id,
-                    nm_tokens: self.note_given(&given, context, actions),
+                    nm_tokens: self.note_given(&given, context, chain),
                     given,
                     containers,
                 });
@@ -307,8 +280,9 @@ impl DistributedScheduler {
             }
             CallInProgress::Repeat => {}
         }
-        self.allocator
-            .remove_nodes(&read_gone_nodes(&response.message));
+        let gone = read_gone_nodes(&response.message);
+        self.allocator.remove_nodes(&gone);
+        self.looking.note_gone(gone, own);
         if let Some(LastAnswer {
             containers,
             nm_tokens,
@@ -388,8 +362,8 @@ impl DistributedScheduler {
 }
 
 impl Interceptor for DistributedScheduler {
-    type Effect = Gauges;
-    type Event = Infallible;
+    type Effect = Effect;
+    type Event = News;
 
     const PARTS: &'static [Part] = &[LIMITS, NEXT_ID, ASKS, BLACKLIST];
 
@@ -397,10 +371,11 @@ impl Interceptor for DistributedScheduler {
         &mut self,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Actions<'_, Gauges>,
+        actions: &mut Actions<'_, Effect>,
     ) -> Result<Pass, RemoteException> {
         // The containers of an abandoned call are still in the allocator.
         self.in_progress = None;
+        self.looking.abandon();
         if request.method == AmMethod::Allocate {
             let request_id = request
                 .message
@@ -416,7 +391,7 @@ impl Interceptor for DistributedScheduler {
             self.in_progress = Some(if is_repeat {
                 CallInProgress::Repeat
             } else {
-                let containers = self.allocate(request_id, request, context, actions.chain);
+                let containers = self.allocate(request_id, request, context, actions);
                 self.unanswered = Some(request_id);
                 CallInProgress::Next {
                     request_id,
@@ -432,21 +407,21 @@ impl Interceptor for DistributedScheduler {
         method: AmMethod,
         outcome: &mut Outcome,
         context: &Context<'_>,
-        actions: &mut Actions<'_, Gauges>,
+        actions: &mut Actions<'_, Effect>,
     ) {
         let in_progress = self.in_progress.take();
         match (method, in_progress, outcome) {
             (AmMethod::Register, _, Ok(response)) => {
                 self.on_registered(context);
-                self.granted(&response.scheduling, context.now.mono, actions.chain);
+                self.granted(&response.scheduling, context.now.mono, actions);
             }
             (AmMethod::Allocate, Some(in_progress), Ok(response)) => {
-                self.answered(in_progress, response, context, actions.chain);
+                self.answered(in_progress, response, context, actions);
                 self.persist_changes(context.now.mono, actions.chain);
             }
             (AmMethod::Allocate, None, _) | (AmMethod::Finish, ..) | (_, _, Err(_)) => {}
         }
-        actions.own.push(self.gauges());
+        actions.own.push(Effect::Publish(self.gauges()));
     }
 
     fn on_reregistered(
@@ -454,11 +429,34 @@ impl Interceptor for DistributedScheduler {
         grant: Option<&Response>,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Actions<'_, Gauges>,
+        actions: &mut Actions<'_, Effect>,
     ) {
         self.on_new_rm(request, context);
-        if let Some(grant) = grant {
-            self.granted(&grant.scheduling, context.now.mono, actions.chain);
+        match grant {
+            Some(grant) => self.granted(&grant.scheduling, context.now.mono, actions),
+            None => self.looking.note_resource_manager(None, actions.own),
+        }
+    }
+
+    fn on_event(
+        &mut self,
+        event: News,
+        _context: &Context<'_>,
+        _actions: &mut Actions<'_, Effect>,
+    ) {
+        self.looking.note_news(event);
+    }
+
+    fn on_answer(
+        &mut self,
+        answer: News,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Actions<'_, Effect>,
+    ) {
+        match answer {
+            News::Looked(looks) => self.place_by_looks(looks, request, context, actions.chain),
+            News::Nodes(_) => self.looking.note_news(answer),
         }
     }
 
@@ -468,7 +466,7 @@ impl Interceptor for DistributedScheduler {
         part: Part,
         value: &[u8],
         now: Now,
-        own: &mut Vec<Gauges>,
+        own: &mut Vec<Effect>,
     ) {
         if !persisted::restore_part(&mut self.restoring, part, value) {
             tracing::warn!(%attempt, part = part.key(), "a stored record of opportunistic asks cannot be read");
@@ -487,7 +485,7 @@ impl Interceptor for DistributedScheduler {
                 tracing::warn!(%attempt, %error, "the stored records of opportunistic asks cannot be used");
             }
         }
-        own.push(self.gauges());
+        own.push(Effect::Publish(self.gauges()));
     }
 }
 

@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use records::Now;
+use sched::Placement;
 
 use crate::call_metrics::CallMetrics;
 use crate::chain::Chain;
 use crate::config::{FileAccess, InterceptorKind, ProxyConfig};
 use crate::distributed_scheduler::DistributedScheduler;
-use crate::distributed_scheduler::publish::GaugePublisher;
 use crate::identity::Attempt;
 use crate::link::{Link, link, pure};
+use crate::looks::{AttemptLooks, NodeLooks};
 use crate::node_updates::NodeUpdates;
 use crate::relabel;
 use crate::role_history::performer::Histories;
@@ -26,14 +27,22 @@ use crate::token_swap::TokenSwap;
 pub(crate) struct Interceptors {
     histories: Option<Histories>,
     node_updates: NodeUpdates,
+    /// Looks at nodes; `None` unless they decide where containers go.
+    looks: Option<NodeLooks>,
 }
 
 impl Interceptors {
-    pub(crate) fn new(config: &ProxyConfig, files: FileAccess, node_updates: NodeUpdates) -> Self {
+    pub(crate) fn new(
+        config: &ProxyConfig,
+        files: FileAccess,
+        node_updates: NodeUpdates,
+        looks: impl FnOnce() -> NodeLooks,
+    ) -> Self {
         let history = config.role_history.as_ref();
         Self {
             histories: history.map(|history| Histories::start(history.clone(), files)),
             node_updates,
+            looks: (config.allocator.placement == Placement::Look).then(looks),
         }
     }
 
@@ -51,7 +60,7 @@ impl Interceptors {
                 InterceptorKind::RoleHistory => self.histories.as_ref()?.link(attempt, now),
                 InterceptorKind::DistributedScheduler => Some(link(
                     DistributedScheduler::new(attempt.identity.attempt, config.allocator),
-                    GaugePublisher(Arc::clone(&attempt.numbers)),
+                    AttemptLooks::new(Arc::clone(&attempt.numbers), self.looks.clone()),
                 )),
                 // The interceptor of a federated cluster would be here, in place of the forwarder.
                 InterceptorKind::Forwarder => None,
@@ -60,6 +69,13 @@ impl Interceptors {
         let mut links = vec![pure(TokenSwap)];
         links.extend(config.pipeline.iter().filter_map(made));
         Chain::new(links)
+    }
+
+    /// Sets the limit on waiting containers that the ResourceManager published; `None`: no limit.
+    pub(crate) fn set_queue_limit(&self, length: Option<usize>) {
+        if let Some(looks) = &self.looks {
+            looks.set_queue_limit(length);
+        }
     }
 
     /// Returns the role histories of the attempts that keep one, as of each attempt's last call.

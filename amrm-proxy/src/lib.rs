@@ -14,7 +14,8 @@
 //!                  throttle               delays or refuses excessive calls and asks
 //!                  relabel                makes asks opportunistic by an operator's rules
 //!                  role_history           names nodes where a service ran, if it opts in
-//!                  distributed_scheduler  answers opportunistic asks on this node
+//!                  distributed_scheduler  answers opportunistic asks on this node, if configured
+//!                                         after looks at others
 //!                  (federation)           not built; its place
 //!                  registration           registers again when the ResourceManager forgets it
 //!                  rm_forwarder ──8030──▶ ResourceManager
@@ -40,6 +41,7 @@ mod identity;
 pub mod interceptor;
 mod interceptors;
 pub mod link;
+pub mod looks;
 pub mod master_tokens;
 mod node_keys;
 pub mod node_updates;
@@ -60,6 +62,7 @@ mod testing;
 pub mod throttle;
 pub mod token_swap;
 
+pub use looks::LookParts;
 pub use node_keys::{NodeKeys, NodeTokenKeys};
 pub use pipeline::ReadClock;
 pub use pipelines::{

@@ -28,6 +28,21 @@ pub enum ThrottleReason {
     OutstandingContainers,
 }
 
+/// Looks of one call, and what they came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LookNumbers {
+    /// Nodes that were asked.
+    pub asked: u32,
+    /// Nodes that have answered in time.
+    pub answered: u32,
+    /// Containers that wait for the next heartbeat, because no node seen has room for them.
+    pub held_back: u32,
+    /// Containers placed without a sight of their nodes.
+    pub unseen: u32,
+    /// Time that the call has waited; zero without looks.
+    pub took: Duration,
+}
+
 /// Event that the proxy counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observation {
@@ -47,6 +62,9 @@ pub enum Observation {
         /// Time since the container was requested.
         latency: Duration,
     },
+    /// Nodes were looked at before opportunistic containers were placed, or were not because none
+    /// answers.
+    Looked(LookNumbers),
     /// The lists of nodes that an attempt gets are shorter than a tenth of the cluster. Once for
     /// each attempt.
     ShortNodeLists,

@@ -25,6 +25,7 @@ use crate::config::{FileAccess, KEY_CHECK_INTERVAL, ProxyConfig, TokenPolicy};
 use crate::distributed_scheduler::gauges::Gauges;
 use crate::identity::{Attempt, AttemptIdentity, IDENTITY};
 use crate::interceptors::Interceptors;
+use crate::looks::{LookParts, NodeLooks};
 use crate::master_tokens::{KeptTokens, MasterTokens};
 use crate::node_keys::NodeKeys;
 use crate::node_updates::{NodeUpdateTask, NodeUpdates};
@@ -49,6 +50,8 @@ pub struct ProxyParts {
     pub node_keys: Arc<dyn NodeKeys>,
     /// Way to the files of role histories.
     pub files: FileAccess,
+    /// What looks at other nodes need.
+    pub looks: LookParts,
     /// Sink for observations.
     pub observer: Arc<dyn Observer>,
     /// Function that reads the clocks.
@@ -78,6 +81,7 @@ impl AmrmProxy {
             found,
             node_keys,
             files,
+            looks,
             observer,
             clock,
         } = parts;
@@ -85,6 +89,8 @@ impl AmrmProxy {
         let local = restore_secrets(&config, found.keys.as_deref(), now);
         let (node_updates, update_task) =
             NodeUpdates::new(Arc::clone(&node_keys), Arc::clone(&observer));
+        let looks = || NodeLooks::new(looks, Arc::clone(&clock));
+        let interceptors = Interceptors::new(&config, files, node_updates, looks);
         let proxy = Self {
             rms: Arc::new(ResourceManagers::new(config.rm.clone())),
             shared: Arc::new(Shared {
@@ -94,7 +100,7 @@ impl AmrmProxy {
                 clock,
                 activity: Activity::default(),
             }),
-            interceptors: Interceptors::new(&config, files, node_updates),
+            interceptors,
             store,
             pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
             config,
@@ -173,6 +179,12 @@ impl AmrmProxy {
             self.end(&pipeline);
             tracing::info!(attempt = %pipeline.identity.attempt, "the application has ended; the pipeline ends");
         }
+    }
+
+    /// Sets the limit on waiting containers that the ResourceManager published to this node, as to
+    /// all others; `None`: no limit. Looks place no more than it allows.
+    pub fn set_queue_limit(&self, length: Option<usize>) {
+        self.interceptors.set_queue_limit(length);
     }
 
     /// Returns the pipeline of an authenticated caller, by the identifier of its token.

@@ -114,6 +114,9 @@ impl Performer {
             Effect::SetNodeResource(total) => {
                 self.with_isolation(|isolation| isolation.node_resource(total));
             }
+            Effect::SetQueuingLimit(limit) => {
+                self.with_proxy(|proxy| proxy.set_queue_limit(limit.max_queue_length));
+            }
             Effect::Terminate(id) => self.launcher.terminate(id),
             Effect::ForceKill(id) => self.launcher.force_kill(id),
             Effect::Signal { id, user, signal } => {
@@ -128,11 +131,7 @@ impl Performer {
                 self.runtimes.forget(id);
                 self.finish_application(id, &user);
             }
-            Effect::EndPipelines(id) => {
-                if let Some(proxy) = &self.proxy {
-                    proxy.application_ended(id);
-                }
-            }
+            Effect::EndPipelines(id) => self.with_proxy(|proxy| proxy.application_ended(id)),
             Effect::Logs(order) => return self.order_logs(order),
             Effect::DeleteLogs(id) => self.deletion.delete(self.dirs.log_deletions(id)),
             Effect::AnswerLocalization(query) => self.answer_localization(query),
@@ -144,6 +143,12 @@ impl Performer {
             Effect::Record(record) => self.record(record),
         }
         None
+    }
+
+    fn with_proxy(&self, run: impl FnOnce(&AmrmProxy)) {
+        if let Some(proxy) = &self.proxy {
+            run(proxy);
+        }
     }
 
     fn with_isolation(&self, act: impl FnOnce(&Isolation)) {

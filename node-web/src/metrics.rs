@@ -14,6 +14,7 @@ mod labels;
 mod logs;
 mod node;
 mod proxy;
+mod proxy_looks;
 mod refused;
 mod role_history;
 mod shuffle;

@@ -7,6 +7,7 @@
 //! | [`ScriptedScheduler`] | both protocols for ApplicationMasters: answers as a [`Script`] says |
 //! | [`ScriptedAm`] | a master's connection to a node (YARN: NMClient), with its own tokens |
 //! | [`ScriptedAmRmClient`] | a master's connection to a scheduler (YARN: AMRMClient) |
+//! | [`ScriptedWebPort`] | a node's web port, or that of something else: answers as a test says |
 //! | [`LaunchRecorder`] | ContainerManagement port of a node: records launches of masters |
 //!
 //! None of them decides anything: what fits where is the test's business.
@@ -17,6 +18,7 @@ mod launch_recorder;
 mod rm;
 mod scheduler;
 mod tracker;
+mod web_port;
 
 use std::net::SocketAddr;
 
@@ -33,6 +35,7 @@ pub use self::scheduler::{
     refuse, silent,
 };
 pub use self::tracker::{Answer, Completed, Tracker};
+pub use self::web_port::{ScriptedWebPort, WebAnswer};
 
 /// Connects to a port of a fake or of a program under test; panics where that fails.
 pub(crate) async fn connect(

@@ -2,6 +2,7 @@
 
 mod crowding;
 mod left_alone;
+mod looks;
 mod new_rm;
 mod repeats;
 mod tokens;
@@ -22,6 +23,7 @@ use wire::token::{MasterKey, kind};
 
 use super::*;
 use crate::node_keys::NodeTokenKeys;
+use crate::rm_forwarder::AllocatedContainers;
 use crate::store::{NextIdRecord, Record as _};
 use crate::testing::{ATTEMPT, Requested, allocate, answer, context, raw};
 

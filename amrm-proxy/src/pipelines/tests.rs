@@ -69,6 +69,7 @@ fn configured(config: ProxyConfig, store: Arc<dyn Store>, found: StoredState) ->
         found,
         node_keys: Arc::new(Unregistered),
         files: FileAccess::default(),
+        looks: LookParts::default(),
         observer: Arc::new(NoObserver),
         clock: Arc::new(|| Now {
             mono: MonoMillis(0),

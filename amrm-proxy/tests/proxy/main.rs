@@ -7,6 +7,7 @@
 
 mod attempts;
 mod kept_tokens;
+mod looks;
 mod node;
 mod passing;
 mod promotions;

@@ -12,7 +12,8 @@ use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::rm_forwarder::RmConfig;
 use amrm_proxy::store::{NoStore, Store, StoredState};
 use amrm_proxy::{
-    Admission, AdmitError, AmStart, AmrmProxy, AmrmProxyService, NodeKeys, PendingStart, ProxyParts,
+    Admission, AdmitError, AmStart, AmrmProxy, AmrmProxyService, LookParts, NodeKeys, PendingStart,
+    ProxyParts,
 };
 use bytes::Bytes;
 use records::{ApplicationAttemptId, EpochMillis, MonoMillis, Now};
@@ -79,6 +80,15 @@ impl NodeKeys for Unregistered {
     }
 }
 
+/// Keys of a node that signs.
+pub(crate) struct Keys(pub(crate) NodeTokenKeys);
+
+impl NodeKeys for Keys {
+    fn current(&self) -> Option<NodeTokenKeys> {
+        Some(self.0.clone())
+    }
+}
+
 /// A running proxy with its port.
 pub(crate) struct Node {
     pub(crate) proxy: Arc<AmrmProxy>,
@@ -98,19 +108,30 @@ impl Node {
         store: Arc<dyn Store>,
         found: StoredState,
     ) -> Self {
-        Self::start_keyed(config, store, found, Arc::new(Unregistered)).await
+        let parts = (Arc::new(Unregistered) as Arc<_>, LookParts::default());
+        Self::start_keyed(config, store, found, parts).await
     }
 
     /// Starts a node that can sign.
     pub(crate) async fn start_signing(config: ProxyConfig, keys: Arc<dyn NodeKeys>) -> Self {
-        Self::start_keyed(config, Arc::new(NoStore), StoredState::default(), keys).await
+        Self::start_looking(config, keys, LookParts::default()).await
+    }
+
+    /// Starts a node that can sign, and looks at others if it is configured to.
+    pub(crate) async fn start_looking(
+        config: ProxyConfig,
+        keys: Arc<dyn NodeKeys>,
+        looks: LookParts,
+    ) -> Self {
+        let found = StoredState::default();
+        Self::start_keyed(config, Arc::new(NoStore), found, (keys, looks)).await
     }
 
     async fn start_keyed(
         config: ProxyConfig,
         store: Arc<dyn Store>,
         found: StoredState,
-        node_keys: Arc<dyn NodeKeys>,
+        (node_keys, looks): (Arc<dyn NodeKeys>, LookParts),
     ) -> Self {
         let seen = Arc::new(Seen::default());
         let clock_ms = Arc::new(AtomicU64::new(0));
@@ -122,6 +143,7 @@ impl Node {
                 found,
                 node_keys,
                 files: FileAccess::default(),
+                looks,
                 observer: Arc::clone(&seen) as Arc<_>,
                 clock: Arc::new(move || Now {
                     mono: MonoMillis(of_clock.load(Ordering::Relaxed)),

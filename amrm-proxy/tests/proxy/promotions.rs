@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use amrm_proxy::NodeKeys;
 use amrm_proxy::NodeTokenKeys;
 use amrm_proxy::config::{InterceptorKind, ProxyConfig, RelabelRule};
 use amrm_proxy::observe::Observation;
@@ -24,7 +23,7 @@ use wire::rpc::{BoxFuture, Caller, RpcServer, SecretManager, Service, Verified};
 use wire::server::ServerAuth;
 use wire::token::{MasterKey, kind};
 
-use crate::node::{Node, config, start_scheduler};
+use crate::node::{Keys, Node, config, start_scheduler};
 use test_support::ids::attempt;
 use test_support::scripted::{Script, answering};
 
@@ -176,14 +175,6 @@ impl Host {
             host: self.address.ip().to_string(),
             port: self.address.port(),
         }
-    }
-}
-
-struct Keys(NodeTokenKeys);
-
-impl NodeKeys for Keys {
-    fn current(&self) -> Option<NodeTokenKeys> {
-        Some(self.0.clone())
     }
 }
 

@@ -10,7 +10,7 @@ use amrm_proxy::call::{AmMethod, Outcome, Request, Timing};
 use amrm_proxy::call_metrics::CallMetrics;
 use amrm_proxy::chain::Chain;
 use amrm_proxy::config::{FilesConfig, HistoryConfig, OptIn, ThrottleConfig};
-use amrm_proxy::distributed_scheduler::{DistributedScheduler, Gauges};
+use amrm_proxy::distributed_scheduler::{self, DistributedScheduler};
 use amrm_proxy::interceptor::{Action, Context, Performer};
 use amrm_proxy::link::{Link, link, pure};
 use amrm_proxy::registration::{Registration, Step};
@@ -124,7 +124,7 @@ impl Performer<ServiceHistory> for SimulatedFiles {
 struct Unpublished;
 
 impl Performer<DistributedScheduler> for Unpublished {
-    fn perform(&mut self, _: Gauges) {}
+    fn perform(&mut self, _: distributed_scheduler::Effect) {}
 }
 
 /// Policies of the AMs that keep a role history. A strict role would wait for its nodes that are

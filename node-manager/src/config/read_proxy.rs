@@ -25,6 +25,7 @@ const ROLL_INTERVAL: &str = "yarn.resourcemanager.am-rm-tokens.master-key-rollin
 const AM_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";
 const TOKEN: &str = "yarn.nodemanager.agent.amrmproxy.token";
 const PLACEMENT: &str = "yarn.nodemanager.agent.amrmproxy.placement";
+const LOOK_WAIT: &str = "yarn.nodemanager.agent.amrmproxy.look-wait-ms";
 const RULES: &str = "yarn.nodemanager.agent.amrmproxy.relabel.rules";
 
 pub(super) fn amrm_proxy(
@@ -81,6 +82,7 @@ fn proxy(
     AmrmProxyConfig {
         enabled,
         address,
+        look_wait_ms: reader.duration_ms(LOOK_WAIT, 1),
         proxy: ProxyConfig {
             pipeline,
             rm: RmConfig {
@@ -150,7 +152,10 @@ fn allocator(reader: &mut PropertyReader<'_>) -> DistributedAllocatorConfig {
     let placement = reader.choice(
         PLACEMENT,
         ("spread", Placement::Spread),
-        &[("list-order", Placement::ListOrder)],
+        &[
+            ("list-order", Placement::ListOrder),
+            ("look", Placement::Look),
+        ],
     );
     let mut at_least_one =
         |name: &str| NonZeroU32::new(reader.u32(name, 1)).unwrap_or(NonZeroU32::MIN);

@@ -144,6 +144,9 @@ pub struct AmrmProxyConfig {
     pub enabled: bool,
     /// Address at which AMs reach the proxy (`yarn.nodemanager.amrmproxy.address`).
     pub address: HostPort,
+    /// Longest time that a call of an AM waits for looks at nodes
+    /// (`yarn.nodemanager.agent.amrmproxy.look-wait-ms`).
+    pub look_wait_ms: u64,
     /// Options of the proxy itself.
     pub proxy: ProxyConfig,
 }

@@ -241,6 +241,7 @@ impl Role {
             Effect::InitializeApplication { .. }
             | Effect::UseSets { .. }
             | Effect::SetNodeResource(_)
+            | Effect::SetQueuingLimit(_)
             | Effect::ForgetResources(_)
             | Effect::FinishApplication { .. }
             | Effect::EndPipelines(_)

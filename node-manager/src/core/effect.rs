@@ -8,7 +8,7 @@ use container_runtime::launch::{ContainerSignal, LaunchTimings};
 use localize::{ContainerDirs, LocalizedResource, ResourceSpec, SetNumber, UsedSets};
 use node_web::metrics::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
-use sched::{Completion, ContainerSpec, Note};
+use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
 use tokio::sync::oneshot;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::LocalizationStatusProto;
@@ -64,6 +64,8 @@ pub enum Effect {
     ApplyLimits(ContainerSpec),
     /// Apply the limits of the node, whose capacity has changed.
     SetNodeResource(Resource),
+    /// Publish the limit of queues, which the ResourceManager has changed, to the AMRMProxy.
+    SetQueuingLimit(ContainerQueuingLimit),
     /// Send SIGTERM to all processes of a container.
     Terminate(ContainerId),
     /// Send SIGKILL to all processes of a container.

@@ -178,6 +178,7 @@ impl Core {
         if let Some(limit) = orders.queuing_limit {
             if self.scheduler.queuing_limit() != Some(limit) {
                 self.decided(Decision::QueuingLimit(limit), now);
+                self.effects.push(Effect::SetQueuingLimit(limit));
             }
             self.must_feed(Event::QueuingLimit(limit), now);
         }

@@ -84,6 +84,7 @@ impl Work {
             Effect::FinishApplication { id, .. } => Self::FinishApplication(*id),
             Effect::DeleteLogs(id) => Self::DeleteLogs(*id),
             Effect::SetNodeResource(_)
+            | Effect::SetQueuingLimit(_)
             | Effect::UseSets { .. }
             | Effect::InitializeApplication { .. }
             | Effect::Signal { .. }

@@ -1,12 +1,14 @@
 //! The AMRMProxy: made, listening, served.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use amrm_proxy::config::FileAccess;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use amrm_proxy::store::{self, NoStore, Store, StoredState};
-use amrm_proxy::{AmrmProxy, AmrmProxyService, ProxyParts};
+use amrm_proxy::{AmrmProxy, AmrmProxyService, LookParts, ProxyParts};
 use node_web::metrics::{Metrics, Port, ProxyReading};
+use sched::OpportunisticContainersQueuePolicy;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::server::{RpcServer, ServerAuth};
@@ -44,6 +46,7 @@ pub(super) fn make(
         found,
         node_keys: Arc::clone(secrets) as Arc<_>,
         files,
+        looks: look_parts(config),
         observer: Arc::clone(metrics) as Arc<_>,
         clock: Arc::new(move || clock.now()),
     };
@@ -61,6 +64,24 @@ pub(super) fn make(
         reading.unwrap_or_default()
     });
     Some((proxy, update_task))
+}
+
+/// Returns what looks at other nodes need.
+fn look_parts(config: &Config) -> LookParts {
+    let clients = config.rm.endpoints.iter().map(|rm| rm.client.to_string());
+    let scheduler = &config.scheduler;
+    let queue_length_max = match scheduler.opportunistic_queue_policy {
+        OpportunisticContainersQueuePolicy::ByQueueLen => {
+            usize::try_from(scheduler.opportunistic_queue_length_max).ok()
+        }
+        OpportunisticContainersQueuePolicy::ByResources => None,
+    };
+    LookParts {
+        rm_clients: clients.collect(),
+        user: node_identity::own_user(),
+        queue_length_max,
+        wait_max: Duration::from_millis(config.amrm_proxy.look_wait_ms),
+    }
 }
 
 /// The proxy's part of the node's state store, and the records found in it.

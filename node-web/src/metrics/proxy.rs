@@ -11,6 +11,7 @@ use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 use super::ProxyReading;
 use super::family::{Maker, PerLabel, PerPair};
 use super::labels::{AllocationLocality, CallOutcome, ProxiedMethod, Throttled};
+use super::proxy_looks::LookSeries;
 use super::role_history::RoleHistorySeries;
 
 /// Seconds. What the proxy adds is some ten microseconds; a call that waits for the ResourceManager
@@ -31,6 +32,7 @@ pub(super) struct ProxySeries {
     allocated: PerLabel<AllocationLocality, IntCounter>,
     allocation_seconds: Histogram,
     completed: IntCounter,
+    looks: LookSeries,
     short_node_lists: IntCounter,
     throttled: PerLabel<Throttled, IntCounter>,
     relabelled: IntCounter,
@@ -116,6 +118,7 @@ impl ProxySeries {
                 "nm_agent_amrmproxy_completed_containers_total",
                 "Containers allocated by this node whose end was told to their ApplicationMaster.",
             ),
+            looks: LookSeries::new(maker),
             short_node_lists: maker.counter(
                 "nm_agent_amrmproxy_short_node_lists_total",
                 "ApplicationMasters whose lists of nodes are shorter than a tenth of the cluster.",
@@ -169,6 +172,7 @@ impl ProxySeries {
                 self.allocation_seconds.observe(latency.as_secs_f64());
             }
             Observation::AllocatedCompleted => self.completed.inc(),
+            Observation::Looked(numbers) => self.looks.observe(numbers),
             Observation::ShortNodeLists => self.short_node_lists.inc(),
             Observation::Throttled(reason) => self.throttled.of(Throttled::from(*reason)).inc(),
             Observation::Relabelled { containers } => self.relabelled.inc_by(*containers),

@@ -81,6 +81,7 @@ impl Agent {
             | Effect::Link(_)
             | Effect::ApplyLimits(_)
             | Effect::SetNodeResource(_)
+            | Effect::SetQueuingLimit(_)
             | Effect::Signal { .. }
             | Effect::UseSets { .. }
             | Effect::ReleaseResources(_)

@@ -21,10 +21,11 @@ pub(super) fn arm(loaded: &Loaded) -> Result<Arm, String> {
     let policy = match (opportunistic.is_enabled, opportunistic.is_distributed) {
         (false, _) => Policy::GuaranteedFifo,
         (true, false) => Policy::Central,
-        (true, true) if text(properties, PLACEMENT)?.as_deref() == Some("list-order") => {
-            Policy::ListOrder
-        }
-        (true, true) => Policy::Spread,
+        (true, true) => match text(properties, PLACEMENT)?.as_deref() {
+            Some("list-order") => Policy::ListOrder,
+            Some("look") => Policy::Look,
+            _ => Policy::Spread,
+        },
     };
     let queue_length = text(properties, QUEUE_LENGTH)?;
     let queue_length = match queue_length.as_deref() {

@@ -116,6 +116,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-named-host", Some("10"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-node", Some("1"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.placement", Some("spread"), Text),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.look-wait-ms", Some("20"), Millis),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.token", Some("replace"), Text),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.dir", None, Text),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.user-mb", Some("64"), Count),

@@ -28,12 +28,17 @@ fn there_is_no_proxy_unless_it_is_wanted() {
 }
 
 #[test]
-fn placement_is_spread_or_in_the_order_of_the_list() {
+fn placement_is_spread_in_the_order_of_the_list_or_by_looks() {
     let name = "agent.amrmproxy.placement";
     let read = |word| config(&[(name, word)]).amrm_proxy.proxy.allocator.placement;
     assert_eq!(read("spread"), sched::Placement::Spread);
     assert_eq!(read("list-order"), sched::Placement::ListOrder);
+    assert_eq!(read("look"), sched::Placement::Look);
     assert_eq!(problems(&[(name, "random")]).len(), 1);
+    let wait = "agent.amrmproxy.look-wait-ms";
+    assert_eq!(config(&[]).amrm_proxy.look_wait_ms, 20);
+    assert_eq!(config(&[(wait, "5")]).amrm_proxy.look_wait_ms, 5);
+    assert_eq!(problems(&[(wait, "0")]).len(), 1);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use amrm_proxy::observe::NoObserver;
 use amrm_proxy::rm_forwarder::RmConfig;
 use amrm_proxy::store::{NoStore, StoredState};
 use amrm_proxy::{
-    Admission, AmStart, AmrmProxy, AmrmProxyService, NodeKeys, NodeTokenKeys, ProxyParts,
+    Admission, AmStart, AmrmProxy, AmrmProxyService, LookParts, NodeKeys, NodeTokenKeys, ProxyParts,
 };
 use prost::Message as _;
 use records::{ContainerId, EpochMillis, NodeId, Now, Resource};
@@ -84,6 +84,7 @@ async fn start_proxy(
         found: StoredState::default(),
         node_keys: Arc::new(Keys(keys)),
         files: FileAccess::default(),
+        looks: LookParts::default(),
         observer: Arc::new(NoObserver),
         clock: Arc::new(move || Now {
             mono: started.elapsed().into(),

@@ -1,0 +1,211 @@
+//! Looks at nodes before containers are placed: what the scheduler orders from its performer, and
+//! what it does with the answer. Used under [`Placement::Look`] only.
+//!
+//! A call that looks goes through two hooks: the request's draws the nodes to look at, the answer's
+//! allocates. In between the call has no containers; one that the AM abandons meanwhile has changed
+//! nothing but the asks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use records::NodeId;
+use sched::{KnownNode, KnownNodes, LookPlan, Placement, RemoteNode, Sight};
+
+use super::{CallInProgress, DistributedScheduler, Gauges};
+use crate::call::Request;
+use crate::interceptor::{Action, Actions, Context};
+use crate::observe::{LookNumbers, Observation};
+
+/// Effect of a scheduler's own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Publish these numbers.
+    Publish(Gauges),
+    /// Look at these nodes before the request goes on. The answer is [`News::Looked`].
+    Look(Vec<KnownNode>),
+    /// Opportunistic containers are asked for: know the cluster's nodes.
+    WantNodes {
+        /// Number of nodes that the ResourceManager told last; `None` before.
+        cluster: Option<u64>,
+    },
+    /// Know the nodes of the ResourceManager's list, which is another one than before.
+    Listed(Vec<RemoteNode>),
+    /// Forget nodes that take no containers any more.
+    Gone(BTreeSet<NodeId>),
+    /// Forget all nodes, if this is another ResourceManager than before.
+    ResourceManager {
+        /// First container id of its epoch; `None` if its answer was lost.
+        epoch: Option<i64>,
+    },
+}
+
+/// Nodes that this node knows.
+#[derive(Clone, Debug, Default)]
+pub struct KnownView {
+    /// Nodes to place on.
+    pub nodes: Arc<KnownNodes>,
+    /// Whether nodes are expected to answer looks.
+    pub answers_looks: bool,
+}
+
+/// Result of looks at nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// Loads of nodes that have answered in time, with their positions in [`Effect::Look`].
+    pub sights: Vec<(usize, Sight)>,
+    /// Number of nodes that were asked.
+    pub asked: usize,
+    /// Most containers that may wait on a node; `None`: no limit.
+    pub max_queue_length: Option<usize>,
+    /// Time that the call has waited for the looks.
+    pub took: Duration,
+}
+
+/// News for a scheduler.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// Nodes that are known, in place of the earlier ones.
+    Nodes(KnownView),
+    /// Answer to [`Effect::Look`].
+    Looked(Looks),
+}
+
+/// Part that looks have in an allocation.
+pub(super) enum LookFirst {
+    /// None: the allocator decides alone, or gives what a failed call had.
+    NotUsed,
+    /// The answer of the looks decides.
+    Ordered,
+    /// Containers are placed without looks.
+    Placed,
+}
+
+/// State of an attempt's looks.
+#[derive(Debug)]
+pub(super) struct Looking {
+    is_used: bool,
+    known: KnownView,
+    /// Looks of the current call.
+    plan: Option<LookPlan>,
+    cluster: Option<u64>,
+    /// Nodes of the last list.
+    listed: Vec<NodeId>,
+}
+
+impl Looking {
+    pub(super) fn new(placement: Placement) -> Self {
+        Self {
+            is_used: placement == Placement::Look,
+            known: KnownView::default(),
+            plan: None,
+            cluster: None,
+            listed: Vec::new(),
+        }
+    }
+
+    /// Forgets the looks of a call that was abandoned.
+    pub(super) fn abandon(&mut self) {
+        self.plan = None;
+    }
+
+    pub(super) fn note_news(&mut self, news: News) {
+        match news {
+            News::Nodes(known) => self.known = known,
+            // Of a call that is over.
+            News::Looked(_) => {}
+        }
+    }
+
+    pub(super) fn note_cluster(&mut self, nodes: Option<i32>) {
+        let nodes = nodes.and_then(|nodes| u64::try_from(nodes).ok());
+        self.cluster = nodes.or(self.cluster);
+    }
+
+    pub(super) fn note_resource_manager(&mut self, epoch: Option<i64>, own: &mut Vec<Effect>) {
+        if self.is_used {
+            self.listed.clear();
+            own.push(Effect::ResourceManager { epoch });
+        }
+    }
+
+    pub(super) fn note_list(&mut self, nodes: &[RemoteNode], own: &mut Vec<Effect>) {
+        let ids = nodes.iter().map(|node| &node.node_id);
+        if !self.is_used || ids.clone().eq(&self.listed) {
+            return;
+        }
+        self.listed = ids.cloned().collect();
+        own.push(Effect::Listed(nodes.to_vec()));
+    }
+
+    pub(super) fn note_gone(&mut self, nodes: BTreeSet<NodeId>, own: &mut Vec<Effect>) {
+        if self.is_used && !nodes.is_empty() {
+            own.push(Effect::Gone(nodes));
+        }
+    }
+}
+
+impl DistributedScheduler {
+    /// Orders looks for the outstanding asks, or places them without where no node answers.
+    pub(super) fn look_first(
+        &mut self,
+        context: &Context<'_>,
+        Actions { chain, own }: &mut Actions<'_, Effect>,
+    ) -> LookFirst {
+        let now = context.now.mono;
+        let KnownView {
+            nodes,
+            answers_looks,
+        } = &self.looking.known;
+        let Some(plan) = self.allocator.plan_looks(nodes, now) else {
+            return LookFirst::NotUsed;
+        };
+        let cluster = self.looking.cluster;
+        own.push(Effect::WantNodes { cluster });
+        if *answers_looks && !plan.nodes().is_empty() {
+            own.push(Effect::Look(plan.nodes().to_vec()));
+            self.looking.plan = Some(plan);
+            return LookFirst::Ordered;
+        }
+        // Nobody has seen the nodes, so that there is no limit to apply.
+        let outcome = self.allocator.allocate_seen(plan, None, now);
+        let numbers = LookNumbers {
+            held_back: outcome.held_back,
+            unseen: outcome.unseen,
+            ..LookNumbers::default()
+        };
+        chain.push(Action::Observe(Observation::Looked(numbers)));
+        LookFirst::Placed
+    }
+
+    /// Allocates containers by what looks showed, and adds them to the request.
+    pub(super) fn place_by_looks(
+        &mut self,
+        looks: Looks,
+        request: &mut Request,
+        context: &Context<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(mut plan) = self.looking.plan.take() else {
+            return;
+        };
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (asked, answered) = (count(looks.asked), count(looks.sights.len()));
+        for (position, sight) in looks.sights {
+            plan.sees(position, sight);
+        }
+        let (limit, now) = (looks.max_queue_length, context.now.mono);
+        let outcome = self.allocator.allocate_seen(plan, limit, now);
+        actions.push(Action::Observe(Observation::Looked(LookNumbers {
+            asked,
+            answered,
+            held_back: outcome.held_back,
+            unseen: outcome.unseen,
+            took: looks.took,
+        })));
+        let sent = self.send(request, context, actions);
+        if let Some(CallInProgress::Next { containers, .. }) = &mut self.in_progress {
+            *containers = sent;
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Looks at the nodes that may get opportunistic containers, for all attempts of this node
+//! (`placement` = `look`).
+//!
+//! ```text
+//!  attempt's scheduler ── Effect ──▶ AttemptLooks ──▶ Directory      which nodes there are
+//!        ▲                               │  └───────▶ cluster_nodes  the ResourceManager tells all
+//!        └────────── News ◀──────────────┘
+//!                                        └──────────▶ Connections    GET /jmx of each node
+//! ```
+//!
+//! A call waits for its looks for a bounded time, 20 ms by default, all together. Whoever has not answered by
+//! then has failed, though its connection may be there for the next look. A node that fails is left
+//! out for a while; where none answers, looks end for a while, and containers are placed by the
+//! attempts' own counts at once.
+
+mod cluster_nodes;
+mod connections;
+mod directory;
+pub mod jmx;
+mod performer;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use rand::RngExt as _;
+use records::{NodeId, error_chain};
+use sched::{KnownNode, Sight};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep, timeout_at};
+use wire::failover::Endpoints;
+
+use self::connections::{Connections, KEPT_FOR};
+use self::directory::{Change, Directory};
+pub(crate) use self::performer::AttemptLooks;
+use crate::distributed_scheduler::Looks;
+use crate::pipeline::ReadClock;
+
+/// Longest time for a look's connection and answer. The call that made it has gone on long before;
+/// a connection that comes late is there for the next look.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// Longest wait for looks that can be configured.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Most looks at once, those that are late included. With the connections that are kept, 512 are
+/// open at most.
+const LOOKS_AT_ONCE_MAX: usize = 256;
+
+/// What this node knows for looks at others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookParts {
+    /// `host:port` of each ResourceManager's service for clients. Without any, the directory has
+    /// the nodes of the ResourceManager's lists.
+    pub rm_clients: Vec<String>,
+    /// User as which this node asks the ResourceManager.
+    pub user: String,
+    /// Opportunistic containers that may wait on a node by this node's own configuration; nodes of
+    /// a cluster are configured alike. `None`: no limit.
+    pub queue_length_max: Option<usize>,
+    /// Longest time that a call of an AM waits for its looks, all together. At most 30 s count.
+    pub wait_max: Duration,
+}
+
+impl Default for LookParts {
+    /// Returns a node that knows no ResourceManager and waits for 20 ms.
+    fn default() -> Self {
+        Self {
+            rm_clients: Vec::new(),
+            user: String::new(),
+            queue_length_max: None,
+            wait_max: Duration::from_millis(20),
+        }
+    }
+}
+
+/// Looks of a node. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct NodeLooks(Arc<Shared>);
+
+struct Shared {
+    directory: Mutex<Directory>,
+    connections: Connections,
+    places: Arc<Semaphore>,
+    endpoints: Option<Arc<Endpoints>>,
+    parts: LookParts,
+    /// Limit that the ResourceManager published last; `u64::MAX` for none.
+    queue_limit: AtomicU64,
+    /// Whether a task closes unused connections.
+    is_sweeping: AtomicBool,
+    clock: Arc<ReadClock>,
+}
+
+impl fmt::Debug for NodeLooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NodeLooks").field(&self.0.parts).finish()
+    }
+}
+
+/// Returns a random number from 0 to `bound`.
+fn draw(bound: u64) -> u64 {
+    rand::rng().random_range(0..=bound)
+}
+
+impl NodeLooks {
+    pub(crate) fn new(mut parts: LookParts, clock: Arc<ReadClock>) -> Self {
+        parts.wait_max = parts.wait_max.min(WAIT_MAX);
+        let rms = &parts.rm_clients;
+        Self(Arc::new(Shared {
+            directory: Mutex::default(),
+            connections: Connections::default(),
+            places: Arc::new(Semaphore::new(LOOKS_AT_ONCE_MAX)),
+            endpoints: (!rms.is_empty()).then(|| Arc::new(Endpoints::new(rms.clone()))),
+            parts,
+            queue_limit: AtomicU64::new(u64::MAX),
+            is_sweeping: AtomicBool::new(false),
+            clock,
+        }))
+    }
+
+    /// Sets the limit on waiting containers that the ResourceManager published; `None`: no limit.
+    pub(crate) fn set_queue_limit(&self, length: Option<usize>) {
+        let length = length.and_then(|length| u64::try_from(length).ok());
+        let length = length.unwrap_or(u64::MAX);
+        self.0.queue_limit.store(length, Ordering::Relaxed);
+    }
+
+    /// Returns the most containers that may wait on a node; `None`: no limit.
+    fn max_queue_length(&self) -> Option<usize> {
+        let published = self.0.queue_limit.load(Ordering::Relaxed);
+        let published = usize::try_from(published).unwrap_or(usize::MAX);
+        let own = self.0.parts.queue_length_max.unwrap_or(usize::MAX);
+        Some(published.min(own)).filter(|limit| *limit < usize::MAX)
+    }
+
+    /// Asks the ResourceManager for all nodes, if that is due. Does not wait.
+    fn want_nodes(&self, cluster: Option<u64>) {
+        let Some(endpoints) = &self.0.endpoints else {
+            return;
+        };
+        let now = (self.0.clock)().mono;
+        if !self.0.directory().wanted(cluster, now, draw) {
+            return;
+        }
+        let (looks, endpoints) = (self.clone(), Arc::clone(endpoints));
+        tokio::spawn(async move {
+            let user = looks.0.parts.user.clone();
+            let answer = cluster_nodes::ask(endpoints, user).await;
+            let now = (looks.0.clock)().mono;
+            let mut directory = looks.0.directory();
+            match answer {
+                Ok(answer) => {
+                    let nodes = answer.nodes.len();
+                    tracing::debug!(nodes, bytes = answer.bytes, "the cluster's nodes are known");
+                    let bytes = u64::try_from(answer.bytes).unwrap_or(u64::MAX);
+                    directory.answered(answer.nodes, bytes, now, draw);
+                }
+                Err(error) => {
+                    let is_first = directory.failed(now, draw);
+                    drop(directory);
+                    if is_first {
+                        tracing::warn!(
+                            error = error_chain(&error),
+                            "the ResourceManager does not tell this node the cluster's nodes; \
+                             opportunistic containers go to those of its lists"
+                        );
+                    }
+                }
+            }
+        });
+    }
+
+    /// Looks at nodes, all at once. Returns what they answer in time.
+    async fn look(&self, nodes: Vec<KnownNode>) -> Looks {
+        let began = Instant::now();
+        let mut answers = self.start(&nodes);
+        let mut looks = Looks {
+            sights: Vec::with_capacity(nodes.len()),
+            asked: answers.asked.len(),
+            max_queue_length: self.max_queue_length(),
+            took: Duration::ZERO,
+        };
+        let deadline = began + self.0.parts.wait_max;
+        while let Ok(Some((position, sight))) = timeout_at(deadline, answers.arriving.recv()).await
+        {
+            looks.sights.extend(sight.map(|sight| (position, sight)));
+        }
+        looks.took = began.elapsed();
+        self.note(&nodes, &answers.asked, &looks);
+        looks
+    }
+
+    /// Starts the looks for which there are places. Those that are late go on.
+    fn start(&self, nodes: &[KnownNode]) -> Answers {
+        let (sender, arriving) = mpsc::channel(nodes.len().max(1));
+        let mut asked = Vec::with_capacity(nodes.len());
+        for (position, known) in nodes.iter().enumerate() {
+            let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
+                break;
+            };
+            asked.push(position);
+            let (looks, known, sender) = (self.clone(), known.clone(), sender.clone());
+            tokio::spawn(async move {
+                let sight = looks.0.look_at(&known).await;
+                let _nobody_waits = sender.try_send((position, sight));
+                drop(place);
+            });
+        }
+        self.sweep_later();
+        Answers { asked, arriving }
+    }
+
+    /// Notes who has answered, for the next looks.
+    fn note(&self, nodes: &[KnownNode], asked: &[usize], looks: &Looks) {
+        let mut is_answered = vec![false; nodes.len()];
+        for (position, _) in &looks.sights {
+            is_answered[*position] = true;
+        }
+        let results = asked.iter().map(|position| {
+            let node = &nodes[*position].node().node_id;
+            (node, is_answered[*position])
+        });
+        let now = (self.0.clock)().mono;
+        let change = self.0.directory().looked(results, now);
+        match change {
+            Some(Change::Blind) => tracing::warn!(
+                "no node answers at its web port (/jmx), so opportunistic containers are placed \
+                 without looking; yarn.nodemanager.agent.amrmproxy.placement may be spread as well"
+            ),
+            Some(Change::Sees) => tracing::info!("nodes answer looks again"),
+            None => {}
+        }
+    }
+
+    /// Closes connections that are not used any more, by a task that ends with the last of them.
+    fn sweep_later(&self) {
+        if self.0.is_sweeping.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let shared = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            loop {
+                sleep(KEPT_FOR / 2).await;
+                let Some(shared) = Weak::upgrade(&shared) else {
+                    return;
+                };
+                // Set first: a look from here on starts the next task.
+                shared.is_sweeping.store(false, Ordering::Relaxed);
+                if shared.connections.close_unused() == 0
+                    || shared.is_sweeping.swap(true, Ordering::Relaxed)
+                {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// Answers to looks that were started.
+struct Answers {
+    /// Positions of the nodes that are asked.
+    asked: Vec<usize>,
+    /// Sights with the positions of their nodes; `None` for a failure.
+    arriving: mpsc::Receiver<(usize, Option<Sight>)>,
+}
+
+impl Shared {
+    fn directory(&self) -> MutexGuard<'_, Directory> {
+        // A panic elsewhere leaves a directory that is at worst out of date.
+        self.directory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks a node for its load.
+    async fn look_at(&self, known: &KnownNode) -> Option<Sight> {
+        let node = known.node();
+        let seen_at = (self.clock)().mono;
+        let deadline = Instant::now() + ANSWER_MAX.max(self.parts.wait_max);
+        let answer = self
+            .connections
+            .get(&node.http_address, jmx::PATH, deadline);
+        let sight = match timeout_at(deadline, answer).await {
+            Ok(Ok(answer)) => {
+                let is_other = |name: &str| self.is_other_host(name, &node.node_id);
+                jmx::read_sight(&answer, seen_at, is_other).map_err(|error| error_chain(&error))
+            }
+            Ok(Err(error)) => Err(error_chain(&error)),
+            Err(_) => Err("no answer in time".to_owned()),
+        };
+        let sight = sight.inspect_err(|error| {
+            tracing::debug!(node = %node.node_id, error, "a node does not answer a look");
+        });
+        let capability = self.directory().capability(&node.node_id);
+        let sight = sight.ok()?;
+        Some(capability.map_or(sight, |offered| jmx::within(sight, offered)))
+    }
+
+    fn is_other_host(&self, name: &str, node: &NodeId) -> bool {
+        self.directory().is_other_host(name, node)
+    }
+}

@@ -1,0 +1,388 @@
+//! Nodes of the cluster that this node knows: which there are, which of them answer looks, and when
+//! the ResourceManager is asked for all of them. Pure.
+//!
+//! Nodes come from the ResourceManager alone: from its lists, which have a few, at once, and from
+//! `getClusterNodes`, which has all, at intervals. Those that it reports as lost, unhealthy or
+//! leaving go. A node that does not answer a look is left out for a while, unless none answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use records::{MonoMillis, NodeId, Resource};
+use sched::{KnownNode, KnownNodes, RemoteNode};
+
+use crate::distributed_scheduler::KnownView;
+
+/// Most nodes that are known. The largest clusters have some ten thousand.
+pub(super) const NODES_MAX: usize = 50_000;
+
+/// Longest name of a host, in bytes (RFC 1035), and longest path of a rack and name of a partition.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Bytes that the nodes of a cluster may cost their ResourceManager per second, all together.
+const CLUSTER_BYTES_PER_SECOND: u64 = 1_000_000;
+
+/// Calls that the nodes of a cluster may make per second, all together.
+const CLUSTER_CALLS_PER_SECOND: u64 = 10;
+
+/// Bytes of an answer for each node, until one has been measured.
+const NODE_BYTES: u64 = 200;
+
+/// Shortest time between two questions for all nodes.
+const INTERVAL_MIN_MS: u64 = 10_000;
+
+/// Longest time between two questions. A cluster of 50,000 nodes comes to 5.8 days.
+const INTERVAL_MAX_MS: u64 = 7 * 86_400_000;
+
+/// Time without looks after a node's first failure; doubled with each further one.
+const PAUSE_MIN_MS: u64 = 1_000;
+
+/// Longest time without looks at a node.
+const PAUSE_MAX_MS: u64 = 60_000;
+
+/// Failures in a row of any nodes after which looks are taken to fail everywhere.
+const FAILURES_MAX: u32 = 10;
+
+/// Time without any look after that; doubled each time, up to [`BLIND_MAX_MS`].
+const BLIND_MIN_MS: u64 = 5_000;
+
+/// Longest time without any look.
+const BLIND_MAX_MS: u64 = 300_000;
+
+/// Node of the ResourceManager's answer to `getClusterNodes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ReportedNode {
+    pub(super) node: RemoteNode,
+    /// Resources that the node offers; `None` if the answer has none.
+    pub(super) capability: Option<Resource>,
+}
+
+/// Change of what looks come to, for a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// No node has answered for some time.
+    Blind,
+    /// A node has answered again.
+    Sees,
+}
+
+#[derive(Debug)]
+struct Entry {
+    known: KnownNode,
+    capability: Option<Resource>,
+    /// Time at which the node joined.
+    joined: MonoMillis,
+    /// Looks in a row that failed.
+    failures: u32,
+    /// End of the time without looks.
+    pause: Option<MonoMillis>,
+}
+
+impl Entry {
+    /// Notes whether the node has answered. Returns whether a pause has begun or ended.
+    fn looked(&mut self, is_answered: bool, now: MonoMillis) -> bool {
+        if is_answered {
+            self.failures = 0;
+            return self.pause.take().is_some();
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.pause = Some(now + doubled(PAUSE_MIN_MS, self.failures, PAUSE_MAX_MS));
+        true
+    }
+}
+
+/// Times of the questions for all nodes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Questions {
+    /// Time of the next one; `None` before the first demand.
+    next: Option<MonoMillis>,
+    /// Begin of the one that is not answered.
+    asking: Option<MonoMillis>,
+    /// Bytes for each node, measured by the last answer.
+    node_bytes: Option<u64>,
+    failures: u32,
+    /// Whether other nodes ask at the same time, because of a new ResourceManager.
+    in_step: bool,
+}
+
+/// The directory of a node, for all its attempts.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    nodes: BTreeMap<NodeId, Entry>,
+    questions: Questions,
+    /// First container id of the ResourceManager's epoch; another one is another ResourceManager.
+    epoch: Option<i64>,
+    /// Failed looks since the last call of which a look was answered.
+    failures: u32,
+    /// Times that looks were given up since the last that was answered.
+    times_blind: u32,
+    blind_until: Option<MonoMillis>,
+    view: KnownView,
+    /// Whether the view lacks a change.
+    is_changed: bool,
+    /// Time at which the view changes without news, because pauses end.
+    changes_at: Option<MonoMillis>,
+}
+
+/// Returns the time between two questions of one node, so that all nodes of the cluster together
+/// stay within the bounds.
+fn interval_ms(nodes: u64, node_bytes: u64) -> u64 {
+    let bytes = nodes.saturating_mul(nodes).saturating_mul(node_bytes);
+    let for_bytes = bytes.saturating_mul(1_000) / CLUSTER_BYTES_PER_SECOND;
+    let for_calls = nodes.saturating_mul(1_000) / CLUSTER_CALLS_PER_SECOND;
+    for_bytes
+        .max(for_calls)
+        .clamp(INTERVAL_MIN_MS, INTERVAL_MAX_MS)
+}
+
+/// Returns the end of the `times`-th pause of a kind, each twice as long as the one before.
+fn doubled(first_ms: u64, times: u32, max_ms: u64) -> u64 {
+    let factor = 1_u64.checked_shl(times.saturating_sub(1).min(40));
+    first_ms.saturating_mul(factor.unwrap_or(1)).min(max_ms)
+}
+
+fn is_usable(node: &RemoteNode) -> bool {
+    let RemoteNode {
+        node_id,
+        http_address,
+        rack,
+        partition,
+    } = node;
+    let is_name = |name: &str| !name.is_empty() && name.len() <= NAME_BYTES_MAX;
+    is_name(&node_id.host)
+        && http_address.len() <= 2 * NAME_BYTES_MAX
+        && rack.len() <= NAME_BYTES_MAX
+        && partition.len() <= NAME_BYTES_MAX
+}
+
+impl Directory {
+    /// Adds nodes of one of the ResourceManager's lists.
+    pub(super) fn listed(&mut self, nodes: Vec<RemoteNode>, now: MonoMillis) {
+        for node in nodes {
+            if !self.nodes.contains_key(&node.node_id) {
+                self.join(node, None, now);
+            }
+        }
+    }
+
+    fn join(&mut self, node: RemoteNode, capability: Option<Resource>, now: MonoMillis) {
+        if self.nodes.len() >= NODES_MAX || !is_usable(&node) {
+            return;
+        }
+        let entry = Entry {
+            capability,
+            joined: now,
+            failures: 0,
+            pause: None,
+            known: KnownNode::from(node.clone()),
+        };
+        self.nodes.insert(node.node_id, entry);
+        self.is_changed = true;
+    }
+
+    /// Removes nodes that take no containers any more.
+    pub(super) fn gone(&mut self, nodes: &BTreeSet<NodeId>) {
+        for node in nodes {
+            self.is_changed |= self.nodes.remove(node).is_some();
+        }
+    }
+
+    /// Notes the epoch of the ResourceManager; `None` if it is unknown, because the answer was
+    /// lost. A new one ignores containers on nodes that have not registered with it, so that what
+    /// its predecessor knew is forgotten.
+    pub(super) fn resource_manager(&mut self, epoch: Option<i64>) {
+        let is_first = self.epoch.is_none();
+        if epoch.is_some() && (self.epoch == epoch || is_first) {
+            self.epoch = epoch;
+            return;
+        }
+        self.epoch = epoch.or(self.epoch);
+        self.nodes.clear();
+        self.is_changed = true;
+        self.questions = Questions {
+            in_step: true,
+            node_bytes: self.questions.node_bytes,
+            ..Questions::default()
+        };
+    }
+
+    /// Notes that an attempt asks for containers. Returns whether the ResourceManager is to be
+    /// asked for all nodes now; its answer goes to [`answered`](Self::answered), and a failure to
+    /// [`failed`](Self::failed). `cluster`: number of nodes, from its answers to attempts. `draw`
+    /// returns a random number up to a bound.
+    pub(super) fn wanted(
+        &mut self,
+        cluster: Option<u64>,
+        now: MonoMillis,
+        draw: impl FnOnce(u64) -> u64,
+    ) -> bool {
+        let nodes = cluster.unwrap_or(0).max(self.count());
+        let node_bytes = self.questions.node_bytes.unwrap_or(NODE_BYTES);
+        let Questions { next, asking, .. } = self.questions;
+        if asking.is_some() {
+            return false;
+        }
+        let due = next.unwrap_or_else(|| {
+            let interval = interval_ms(nodes, node_bytes);
+            // The nodes of a small cluster may ask all at once. Attempts begin at any time, but
+            // after a new ResourceManager all go on together.
+            match (self.questions.in_step, interval > INTERVAL_MIN_MS) {
+                (_, false) => now,
+                (true, true) => now + draw(interval),
+                (false, true) => now + draw(INTERVAL_MIN_MS),
+            }
+        });
+        self.questions.next = Some(due);
+        if now < due {
+            return false;
+        }
+        self.questions.asking = Some(now);
+        true
+    }
+
+    fn count(&self) -> u64 {
+        u64::try_from(self.nodes.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Replaces the nodes by those of the ResourceManager's answer, which had this many bytes.
+    /// Nodes that have joined since the question stay.
+    pub(super) fn answered(
+        &mut self,
+        nodes: Vec<ReportedNode>,
+        bytes: u64,
+        now: MonoMillis,
+        draw: impl FnOnce(u64) -> u64,
+    ) {
+        // A new ResourceManager came in between.
+        let Some(asked) = self.questions.asking.take() else {
+            return;
+        };
+        let mut before = std::mem::take(&mut self.nodes);
+        for ReportedNode { node, capability } in nodes {
+            match before.remove(&node.node_id) {
+                Some(entry) if *entry.known.node() == node => {
+                    let entry = Entry {
+                        capability,
+                        ..entry
+                    };
+                    self.nodes.insert(node.node_id, entry);
+                }
+                _ => self.join(node, capability, now),
+            }
+        }
+        let others = before
+            .into_iter()
+            .filter(|(_, entry)| entry.joined >= asked);
+        for (id, entry) in others.take(NODES_MAX.saturating_sub(self.nodes.len())) {
+            self.nodes.entry(id).or_insert(entry);
+        }
+        self.is_changed = true;
+        let count = self.count();
+        let node_bytes = bytes.div_ceil(count.max(1)).max(1);
+        let interval = interval_ms(count, node_bytes);
+        self.questions = Questions {
+            next: Some(now + interval + draw(interval / 2)),
+            node_bytes: Some(node_bytes),
+            ..Questions::default()
+        };
+    }
+
+    /// Notes that the ResourceManager has not answered, or with something that cannot be used.
+    /// Returns whether this is the first failure in a row, for a log line.
+    pub(super) fn failed(&mut self, now: MonoMillis, draw: impl FnOnce(u64) -> u64) -> bool {
+        if self.questions.asking.take().is_none() {
+            return false;
+        }
+        self.questions.failures = self.questions.failures.saturating_add(1);
+        let node_bytes = self.questions.node_bytes.unwrap_or(NODE_BYTES);
+        let interval = interval_ms(self.count(), node_bytes);
+        let pause = doubled(interval, self.questions.failures, INTERVAL_MAX_MS);
+        self.questions.next = Some(now + pause + draw(pause / 2));
+        self.questions.failures == 1
+    }
+
+    /// Notes which of the nodes that were looked at together have answered in time. Returns a
+    /// change to be logged.
+    pub(super) fn looked<'a>(
+        &mut self,
+        nodes: impl IntoIterator<Item = (&'a NodeId, bool)>,
+        now: MonoMillis,
+    ) -> Option<Change> {
+        let (mut answered, mut failed) = (0_u32, 0_u32);
+        for (node, is_answered) in nodes {
+            match is_answered {
+                true => answered += 1,
+                false => failed += 1,
+            }
+            if let Some(entry) = self.nodes.get_mut(node) {
+                self.is_changed |= entry.looked(is_answered, now);
+            }
+        }
+        if answered > 0 {
+            let was_blind = self.times_blind > 0;
+            self.is_changed |= was_blind;
+            self.failures = 0;
+            self.times_blind = 0;
+            self.blind_until = None;
+            return was_blind.then_some(Change::Sees);
+        }
+        self.failures = self.failures.saturating_add(failed);
+        let is_blind = self.blind_until.is_some_and(|until| now < until);
+        if self.failures < FAILURES_MAX || is_blind {
+            return None;
+        }
+        self.times_blind = self.times_blind.saturating_add(1);
+        self.blind_until = Some(now + doubled(BLIND_MIN_MS, self.times_blind, BLIND_MAX_MS));
+        self.is_changed = true;
+        (self.times_blind == 1).then_some(Change::Blind)
+    }
+
+    /// Returns what a node offers at most; `None` if that is unknown.
+    pub(super) fn capability(&self, node: &NodeId) -> Option<Resource> {
+        self.nodes.get(node)?.capability
+    }
+
+    /// Returns whether this is the name of another host of the cluster than that of `node`.
+    pub(super) fn is_other_host(&self, name: &str, node: &NodeId) -> bool {
+        let first = NodeId {
+            host: name.to_owned(),
+            port: 0,
+        };
+        let mut from = self.nodes.range(first..);
+        name != node.host && from.next().is_some_and(|(known, _)| known.host == name)
+    }
+
+    /// Returns the nodes to place on. The same value as before, unless something has changed.
+    pub(super) fn view(&mut self, now: MonoMillis) -> &KnownView {
+        if self.is_changed || self.changes_at.is_some_and(|at| at <= now) {
+            self.make_view(now);
+        }
+        &self.view
+    }
+
+    fn make_view(&mut self, now: MonoMillis) {
+        for entry in self.nodes.values_mut() {
+            entry.pause.take_if(|until| *until <= now);
+        }
+        self.blind_until.take_if(|until| *until <= now);
+        let pauses = self.nodes.values().filter_map(|entry| entry.pause);
+        self.changes_at = pauses.chain(self.blind_until).min();
+        let awake = self.nodes.values().filter(|entry| entry.pause.is_none());
+        let is_anyone_awake = awake.clone().next().is_some();
+        let answers_looks = self.blind_until.is_none() && is_anyone_awake;
+        let nodes: KnownNodes = if answers_looks {
+            awake.map(|entry| entry.known.clone()).collect()
+        } else {
+            let all = self.nodes.values();
+            all.map(|entry| entry.known.clone()).collect()
+        };
+        self.view = KnownView {
+            nodes: Arc::new(nodes),
+            answers_looks,
+        };
+        self.is_changed = false;
+    }
+}
+
+#[cfg(test)]
+mod tests;

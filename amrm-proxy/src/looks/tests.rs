@@ -1,0 +1,145 @@
+//! Looks at scripted web ports.
+
+use std::sync::Arc;
+
+use records::{EpochMillis, MonoMillis, Now};
+use sched::RemoteNode;
+use test_support::HeldPort;
+use test_support::ids::node as node_id;
+use test_support::scripted::{ScriptedWebPort, WebAnswer};
+
+use super::*;
+
+/// Answer of a node on this host with one place free.
+fn one_free(host: &str) -> String {
+    format!(
+        "{{\"beans\": [{{\"name\": \"Hadoop:service=NodeManager,name=NodeManagerMetrics\", \
+         \"tag.Hostname\": \"{host}\", \"ContainersRunning\": 7, \
+         \"ContainersOpportunisticQueued\": 0, \"AvailableGB\": 1, \"AvailableVCores\": 1}}]}}"
+    )
+}
+
+/// Looks whose call waits as long as a busy machine takes, unless `wait_max` says otherwise.
+fn looks(wait_max: Duration) -> NodeLooks {
+    let parts = LookParts {
+        wait_max,
+        queue_length_max: Some(9),
+        ..LookParts::default()
+    };
+    let clock = || Now {
+        mono: MonoMillis(1_000),
+        wall: EpochMillis(0),
+    };
+    NodeLooks::new(parts, Arc::new(clock))
+}
+
+fn patient() -> NodeLooks {
+    looks(Duration::from_secs(60))
+}
+
+fn at(host: &str, address: impl ToString) -> KnownNode {
+    KnownNode::from(RemoteNode {
+        node_id: node_id(host),
+        http_address: address.to_string(),
+        rack: String::new(),
+        partition: String::new(),
+    })
+}
+
+/// Looks at a node that gives every path this answer; returns whether there is a sight.
+async fn is_seen(answer: WebAnswer) -> bool {
+    let port = ScriptedWebPort::open(move |_| answer.clone()).await;
+    let found = patient().look(vec![at("n1", port.address)]).await;
+    assert_eq!(found.asked, 1);
+    found.sights.len() == 1
+}
+
+#[tokio::test]
+async fn nodes_are_asked_at_once_and_their_connections_are_kept() {
+    let answer = |_: &str| WebAnswer::Whole(200, one_free("n1"));
+    let ports = [
+        ScriptedWebPort::open(answer).await,
+        ScriptedWebPort::open(answer).await,
+    ];
+    let dead = HeldPort::free();
+    let nodes = vec![
+        at("n1", ports[0].address),
+        at("gone", dead.address()),
+        at("n2", ports[1].address),
+        at("nameless", ""),
+    ];
+    let looks = patient();
+    looks.set_queue_limit(Some(4));
+    for round in 1..4 {
+        let found = looks.look(nodes.clone()).await;
+        let mut positions: Vec<_> = found.sights.iter().map(|(at, _)| *at).collect();
+        positions.sort_unstable();
+        assert_eq!((found.asked, positions), (4, vec![0, 2]));
+        let (_, sight) = found.sights[0];
+        assert_eq!((sight.running, sight.seen_at), (7, MonoMillis(1_000)));
+        assert_eq!(found.max_queue_length, Some(4));
+        for port in &ports {
+            assert_eq!((port.connections(), port.requests()), (1, round));
+        }
+    }
+    looks.set_queue_limit(None);
+    assert_eq!(looks.max_queue_length(), Some(9), "the node's own limit");
+}
+
+#[tokio::test]
+async fn a_connection_that_its_node_has_closed_is_replaced() {
+    let port = ScriptedWebPort::open(|_| WebAnswer::ThenClose(200, one_free("n1"))).await;
+    let looks = patient();
+    for round in 1..4 {
+        let found = looks.look(vec![at("n1", port.address)]).await;
+        assert_eq!(found.sights.len(), 1);
+        assert_eq!(port.connections(), round);
+    }
+}
+
+#[tokio::test]
+async fn endless_strange_and_refusing_answers_are_no_sights() {
+    assert!(is_seen(WebAnswer::Whole(200, one_free("n1"))).await);
+    let long = format!("{}{}", one_free("n1"), " ".repeat(64 * 1024));
+    for answer in [
+        WebAnswer::Endless,
+        WebAnswer::Whole(200, long),
+        WebAnswer::Whole(200, String::new()),
+        WebAnswer::Whole(401, one_free("n1")),
+        WebAnswer::Whole(503, one_free("n1")),
+    ] {
+        assert!(!is_seen(answer.clone()).await, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirection_is_not_followed() {
+    let other = ScriptedWebPort::open(|_| WebAnswer::Whole(200, one_free("n1"))).await;
+    let url = format!("http://{}/jmx", other.address);
+    assert!(!is_seen(WebAnswer::Redirect(url)).await);
+    assert_eq!(other.connections(), 0);
+}
+
+#[tokio::test]
+async fn a_node_that_answers_with_the_numbers_of_another_has_no_sight() {
+    let port = ScriptedWebPort::open(|_| WebAnswer::Whole(200, one_free("n2"))).await;
+    let looks = patient();
+    let nodes = vec![at("n1", port.address)];
+    assert_eq!(looks.look(nodes.clone()).await.sights.len(), 1);
+    // Its name is strange as soon as another node has it.
+    let other = at("n2", port.address).node().clone();
+    looks.0.directory().listed(vec![other], MonoMillis(1_000));
+    assert_eq!(looks.look(nodes).await.sights.len(), 0);
+}
+
+#[tokio::test]
+async fn silent_nodes_hold_no_call_and_further_looks_have_no_place() {
+    let port = ScriptedWebPort::open(|_| WebAnswer::Silence).await;
+    let looks = looks(Duration::from_millis(20));
+    let nodes = vec![at("n1", port.address); LOOKS_AT_ONCE_MAX + 10];
+    let found = looks.look(nodes.clone()).await;
+    assert_eq!((found.asked, found.sights.len()), (LOOKS_AT_ONCE_MAX, 0));
+    let places = looks.0.places.available_permits();
+    assert!(places <= LOOKS_AT_ONCE_MAX, "{places}");
+    assert!(!looks.0.directory().view(MonoMillis(1_000)).answers_looks);
+}
