@@ -21,6 +21,7 @@ mod keeper_records;
 mod kernel_text;
 mod key_stores;
 mod launch_context;
+mod looks;
 mod messages;
 mod role_histories;
 mod rpc;
@@ -90,6 +91,7 @@ pub const TARGETS: &[Target] = &[
     credentials::TARGET,
     messages::TARGET,
     launch_context::TARGET,
+    looks::TARGET,
     texts::TARGET,
     site_xml::TARGET,
     archives::ZIP,
