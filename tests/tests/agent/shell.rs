@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 mod epochs;
+mod looks;
 mod role_history;
 
 use nix::sys::signal::Signal;
