@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub enum WebAnswer {
     /// A whole answer of this status, after which the connection stays open.
     Whole(u16, String),
-    /// The same, after which the connection is closed without a word about it.
+    /// The same, after which the connection is closed at the next request.
     ThenClose(u16, String),
     /// A redirection to this URL.
     Redirect(String),
@@ -116,6 +116,7 @@ async fn serve(mut stream: TcpStream, answer: &Answer, counts: &Counts) -> std::
         let whole = format!("HTTP/1.1 {status} .\r\nContent-Length: {length}\r\n\r\n{content}");
         stream.write_all(whole.as_bytes()).await?;
         if is_last {
+            stream.read_buf(&mut received).await?;
             return Ok(());
         }
     }
