@@ -8,10 +8,10 @@
 //!                                        └──────────▶ Connections    GET /jmx of each node
 //! ```
 //!
-//! A call waits for its looks for a bounded time, 20 ms by default, all together. Whoever has not answered by
-//! then has failed, though its connection may be there for the next look. A node that fails is left
-//! out for a while; where none answers, looks end for a while, and containers are placed by the
-//! attempts' own counts at once.
+//! A call waits for its looks for a bounded time, 20 ms by default, all together. A node that has
+//! not answered by then has failed, though its connection may be there for the next look. A node
+//! that fails is left out for a while; where none answers, looks end for a while, and containers
+//! are placed by the attempts' own counts at once.
 
 mod cluster_nodes;
 mod connections;

@@ -16,8 +16,8 @@
 //!   [`SIGHT_AGE_MAX_MS`]. An older one is no sight.
 //! - A node gets no more than fits into its free places and into its queue up to the limit that the
 //!   ResourceManager published. The rest is held back: it stays an ask for the next heartbeat.
-//! - A container with no sight of either of its two nodes is left to the caller with these nodes: the
-//!   caller knows only its own containers.
+//! - A container with no sight of either of its two nodes is left to the caller with these nodes:
+//!   the caller knows only its own containers.
 //! - What was placed within [`PROMISE_MS`] counts as load of its node, because the master may not
 //!   have started it yet.
 

@@ -1,5 +1,5 @@
-//! Allocation after looks at nodes ([`Placement::Look`]): which nodes to look at for the outstanding
-//! asks, and the containers for what was seen.
+//! Allocation after looks at nodes ([`Placement::Look`]): which nodes to look at for the
+//! outstanding asks, and the containers for what was seen.
 //!
 //! ```text
 //! plan_looks(known nodes, now) ─▶ LookPlan ─▶ nodes(): the caller looks at them
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Asks for the same size and partition are one group, placed by [`LookPlacer`]. Hosts and racks
-//! that asks name, and hosts that they prefer, are served from the ResourceManager's list as without
-//! looks.
+//! that asks name, and hosts that they prefer, are served from the ResourceManager's list as
+//! without looks.
 //!
 //! [`LookPlacer`]: crate::LookPlacer
 
