@@ -36,6 +36,18 @@ pub(crate) struct Placed {
     pub(crate) is_probe: bool,
 }
 
+impl Placed {
+    /// Returns an opportunistic container that runs what the master has chosen for it.
+    pub(crate) const fn opportunistic(id: ContainerId, node: usize) -> Self {
+        Self {
+            id,
+            node,
+            execution_type: ExecutionType::Opportunistic,
+            is_probe: false,
+        }
+    }
+}
+
 /// Heartbeat of an ApplicationMaster, as a placer sees it.
 pub(crate) struct MasterCall<'a> {
     /// Number of the job.

@@ -1,6 +1,6 @@
 //! Placement by the ResourceManager: `sched`'s allocator of the embedded one.
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{
     ContainerQueuingLimit, NodeLoad, NodeLoadMonitor, OpportunisticContainerAllocator,
     OpportunisticContainerContext, SplitMix64,
@@ -67,12 +67,10 @@ impl Placer for Central {
                 attempt.container(*last_id)
             });
         let placed = given.iter().filter_map(|container| {
-            Some(Placed {
-                id: container.container_id,
-                node: number_of(&container.node_id)?,
-                execution_type: ExecutionType::Opportunistic,
-                is_probe: false,
-            })
+            Some(Placed::opportunistic(
+                container.container_id,
+                number_of(&container.node_id)?,
+            ))
         });
         placed.collect()
     }

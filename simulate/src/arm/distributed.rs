@@ -1,7 +1,7 @@
 //! Placement by the nodes' proxies: `sched`'s allocator, one for each job, on the lists of the
 //! ResourceManager's answers.
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, Resource};
+use records::{ContainerExitStatus, ContainerId, MonoMillis, Resource};
 use sched::{
     ContainerQueuingLimit, DistributedAllocatorConfig, DistributedGrant,
     DistributedOpportunisticContainerAllocator, NodeLoad, NodeLoadMonitor, Placement,
@@ -93,12 +93,10 @@ impl Placer for Distributed {
         }
         let given = allocator.confirmed(self.list.clone(), call.now);
         let placed = given.iter().filter_map(|allocation| {
-            Some(Placed {
-                id: allocation.container.container_id,
-                node: number_of(&allocation.container.node_id)?,
-                execution_type: ExecutionType::Opportunistic,
-                is_probe: false,
-            })
+            Some(Placed::opportunistic(
+                allocation.container.container_id,
+                number_of(&allocation.container.node_id)?,
+            ))
         });
         placed.collect()
     }

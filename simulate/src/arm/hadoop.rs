@@ -12,7 +12,7 @@ mod monitor;
 
 use std::rc::Rc;
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, NodeLoad};
 use sim::{Random, Streams};
 
@@ -126,12 +126,7 @@ impl Placer for Hadoop {
         let chosen = self.chosen(call);
         let placed = chosen.into_iter().map(|node| {
             self.last_id += 1;
-            Placed {
-                id: attempt.container(self.last_id),
-                node,
-                execution_type: ExecutionType::Opportunistic,
-                is_probe: false,
-            }
+            Placed::opportunistic(attempt.container(self.last_id), node)
         });
         placed.collect()
     }

@@ -2,7 +2,7 @@
 //! nodes of the cluster. Every look is answered; containers reach their nodes `look-ms` later than
 //! in other arms, when what was seen is as old.
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, LookPlacer, LookTerms, NodeLoad, NodeLoadMonitor, Sight};
 use sim::{Random, Streams};
 
@@ -78,12 +78,7 @@ impl Placer for Looked {
         let attempt = application_of(call.job).attempt(1);
         let placed = placed.nodes.into_iter().map(|node| {
             self.last_id += 1;
-            Placed {
-                id: attempt.container(self.last_id),
-                node,
-                execution_type: ExecutionType::Opportunistic,
-                is_probe: false,
-            }
+            Placed::opportunistic(attempt.container(self.last_id), node)
         });
         placed.collect()
     }

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, NodeLoad, NodeLoadMonitor};
 use sim::{Random, Streams};
 
@@ -130,10 +130,8 @@ impl Placer for Sampled {
         let placed = chosen.into_iter().map(|node| {
             self.last_id += 1;
             Placed {
-                id: attempt.container(self.last_id),
-                node,
-                execution_type: ExecutionType::Opportunistic,
                 is_probe,
+                ..Placed::opportunistic(attempt.container(self.last_id), node)
             }
         });
         placed.collect()
