@@ -1,6 +1,6 @@
 //! Who may ask for what, by the kernel's word on the caller (`SO_PEERCRED`). Pure.
 
-use node_web::access::{AccessList, User};
+use access_control::{AccessList, User};
 
 use crate::message::Permission;
 

@@ -5,9 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use access_control::Groups;
 use http_server::{Activity, PeerKey, Phase, Place};
 use nix::unistd::{Gid, Group, Uid, User as SystemUser};
-use node_web::access::Groups;
 use refusals::{Reason, Refusals};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -284,7 +284,7 @@ impl<N: AdminNode> Serving<N> {
         let user = if groups_matter {
             self.groups.user(name).await
         } else {
-            node_web::access::User {
+            access_control::User {
                 name,
                 groups: Vec::new(),
             }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use node_web::access::AccessList;
+use access_control::AccessList;
 use tempfile::TempDir;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
@@ -213,7 +213,7 @@ async fn a_caller_whom_the_rules_do_not_know_is_refused() {
     if nix::unistd::geteuid().is_root() {
         let caller = Caller {
             uid: 65_534,
-            user: node_web::access::User::default(),
+            user: access_control::User::default(),
             group: String::new(),
         };
         assert!(!rules(0).allow(&caller, crate::message::Permission::Look));

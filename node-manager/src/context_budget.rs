@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use access_control::AccessList;
 use localize::{ResourceKind, ResourceSpec};
-use node_web::access::AccessList;
 use sched::RetryOn;
 use thiserror::Error;
 use wire::exception::{HadoopException, RemoteException};

@@ -37,6 +37,7 @@ mod xml;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use access_control::{AccessRules, Groups};
 use bytes::Bytes;
 use http_server::{HostNames, Limits};
 use hyper::header::{self, HeaderMap};
@@ -52,7 +53,6 @@ pub use model::java_date_of;
 pub use server::{AdminError, AdminServer};
 pub use stuck::StuckParts;
 
-use crate::access::{AccessRules, Groups};
 use crate::metrics::{Metrics, Port};
 use crate::overview::Overview;
 use crate::snapshot::{DrainNotice, NodeNumbers, NodeSnapshot};

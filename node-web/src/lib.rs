@@ -5,14 +5,12 @@
 //!   last minutes
 //! - [`source`]: where readers get both from
 //! - [`metrics`]: counters and gauges, in the text form of Prometheus
-//! - [`access`]: who may see what containers wrote
 //! - [`admin`]: the HTTP server with pages, REST and the live page
 //!
 //! Owns the HTTP server and the metrics. In: snapshots of the node through
 //! [`source::NodeSource`], and observations for the metrics. Out: HTTP answers. May not know the
 //! core, RPC, or where a snapshot comes from, and changes nothing on the node.
 
-pub mod access;
 pub mod admin;
 pub mod metrics;
 pub mod overview;

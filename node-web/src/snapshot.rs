@@ -11,7 +11,7 @@ mod state;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::access::AccessList;
+use access_control::AccessList;
 use records::{
     ApplicationId, ContainerExitStatus, ContainerId, ContainerName, EpochMillis, ExecutionType,
     MonoMillis, NodeId, PerExecutionType, Resource,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use node_web::access::AccessList;
+use access_control::AccessList;
 use node_web::snapshot::{
     self, ApplicationSnapshot, ContainerSnapshot, Counts, NodeNumbers, NodeSnapshot,
 };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access_control::{AccessList, AccessRules};
 use amrm_proxy::config::FileAccess;
 use container_runtime::isolation;
 use container_runtime::launch::{LaunchConfig, java_feature_version};
@@ -13,7 +14,6 @@ use log_aggregation::destination::{Destination, LocalDestination, UriDestination
 use log_aggregation::upload::Uploader;
 use log_aggregation::{ServiceConfig, remote};
 use node_admin::access::AdminRules;
-use node_web::access::{AccessList, AccessRules};
 use node_web::admin::{AdminOptions, RemoteReader, StuckParts};
 use node_web::snapshot::{About, MemoryChecks, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};

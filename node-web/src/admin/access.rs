@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use access_control::{AccessRules, User};
 use hyper::StatusCode;
 use hyper::header::{self, HeaderValue};
 
 use super::answer::{Answer, redirect, text};
 use super::viewer::Viewer;
 use super::{Site, last};
-use crate::access::{AccessRules, User};
 use crate::snapshot::NodeSnapshot;
 use crate::source::NodeSource;
 

@@ -13,6 +13,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use access_control::AccessList;
 use sched::ContainerState;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -23,7 +24,6 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::access::AccessList;
 use crate::overview::fixture::overview;
 use crate::snapshot::fixture::{APP, container, container_id, node};
 use crate::snapshot::{ApplicationSnapshot, ApplicationState, NodeNumbers, RmContact};

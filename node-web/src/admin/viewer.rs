@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::access::{AccessList, AccessRules, User};
+use access_control::{AccessList, AccessRules, User};
+
 use crate::snapshot::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
 
 /// A reader, and the rules of the node.

@@ -1,10 +1,10 @@
 //! Aggregation of logs.
 
+use access_control::AccessList;
 use log_aggregation::Outcome;
 use log_aggregation::aggregated_log::AccessType;
 use log_aggregation::policy::Policy;
 use log_aggregation::upload::{RemoteLog, Uploaded, UploadedFile};
-use node_web::access::AccessList;
 use node_web::overview::Decision;
 use records::ContainerName;
 use time::UtcOffset;

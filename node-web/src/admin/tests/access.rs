@@ -1,7 +1,8 @@
 //! Who sees what with `yarn.acl.enable`, and how callers are named.
 
+use access_control::AccessRules;
+
 use super::*;
-use crate::access::AccessRules;
 
 const LOG: &str = "/containerlogs/container_1700000000000_0007_01_000001";
 

@@ -1,8 +1,13 @@
 //! Who may see what: access control lists of applications and administrators, and the groups of
 //! users (Hadoop: `ApplicationACLsManager`, `AdminACLsManager`).
 //!
-//! [`AccessList`] is pure. [`Groups`] asks the system, within a time limit, and remembers. Who a
-//! caller is stands in `admin`; here a name is believed.
+//! - [`AccessList`]: a list in Hadoop's form; [`AccessRules`]: the rules of a node. Both are pure.
+//! - [`Groups`]: the groups of a user, which the system knows. Asks within a time limit, and
+//!   remembers the answers for some minutes.
+//!
+//! In: texts of the configuration and of launch contexts, and the names of callers, which are
+//! believed: each face of the node finds out by itself who calls. Out: whether a user may. Owns no
+//! list. May not know a face, a node or any other crate of the workspace.
 
 mod groups;
 mod list;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::User;
+use crate::User;
 
 /// Users, with commas between, then a blank and groups, with commas between; `*` for everybody.
 /// Kept as its text, so that it takes no more memory than it was sent with. Empty by

@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
-use super::User;
+use crate::User;
 
 /// How long an answer of the system holds (Hadoop: `hadoop.security.groups.cache.secs`).
 const REMEMBERED: Duration = Duration::from_secs(300);
