@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use node_view::snapshot::{About, MemoryChecks, NodeNumbers, NodeSnapshot, RmContact};
 use node_web::admin::{AdminOptions, AdminServer};
 use node_web::metrics::Metrics;
 use node_web::overview::Overview;
-use node_web::snapshot::{About, MemoryChecks, NodeNumbers, NodeSnapshot, RmContact};
 use node_web::source::{Changes, NodeSource, RoleHistories};
 use records::{EpochMillis, NodeId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, BufRead, Write};
 
-use node_web::overview::words::duration;
+use node_view::overview::words::duration;
 use records::{EpochMillis, error_chain};
 use role_history::SavedEntry;
 use role_history::avro::{HistoryReader, HistoryRecord, ReadHistoryError, ReadLimits, ReadWarning};

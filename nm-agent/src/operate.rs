@@ -6,7 +6,7 @@ mod table;
 pub mod top;
 
 use node_admin::message::{DrainMode, DrainState, Queue, Share, Status, Waiting};
-use node_web::overview::words::{duration, number};
+use node_view::overview::words::{duration, number};
 
 pub use self::explanation::explanation_text;
 pub use self::reload::reload_text;

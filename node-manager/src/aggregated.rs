@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use node_web::snapshot::AggregatedLogs;
+use node_view::snapshot::AggregatedLogs;
 use records::ApplicationId;
 
 /// Files remembered at once, of all applications. A name takes 255 bytes at most.
@@ -63,7 +63,7 @@ impl Aggregated {
 
 #[cfg(test)]
 mod tests {
-    use node_web::snapshot::AggregatedFile;
+    use node_view::snapshot::AggregatedFile;
     use records::EpochMillis;
     use test_support::ids::container;
 

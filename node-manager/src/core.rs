@@ -70,7 +70,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use localize::{ContainerDirs, LocalizedResource, SetNumber};
-use node_web::snapshot::About;
+use node_view::snapshot::About;
 use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
 use tokio::sync::oneshot;

@@ -15,8 +15,8 @@ use std::sync::{Arc, Weak};
 
 use amrm_proxy::AmrmProxy;
 use amrm_proxy::attempts::Activity;
+use node_view::snapshot::{NodeNumbers, NodeSnapshot};
 use node_web::overview::{MASTERS_LISTED_MAX, Overview};
-use node_web::snapshot::{NodeNumbers, NodeSnapshot};
 use node_web::source::{Changes, NodeSource, RoleHistories};
 use records::Now;
 use state_store::{Commits, NotStored, Urgency};
@@ -199,10 +199,13 @@ impl NodeSource for Handle {
     }
 
     async fn overview(&self) -> Option<Overview> {
-        let mut view = self.run(|core, now| core.overview(now)).await.ok()?;
+        let (now, node) = self.run(|core, now| (now, core.overview())).await.ok()?;
         let proxy = self.proxy.as_ref();
-        view.node.masters = proxy.map(|proxy| proxy.attempts(MASTERS_LISTED_MAX));
-        Some(view)
+        Some(Overview {
+            now,
+            node,
+            masters: proxy.map(|proxy| proxy.attempts(MASTERS_LISTED_MAX)),
+        })
     }
 
     async fn role_histories(&self) -> Option<RoleHistories> {

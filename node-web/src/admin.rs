@@ -42,6 +42,7 @@ use bytes::Bytes;
 use http_server::{HostNames, Limits};
 use hyper::header::{self, HeaderMap};
 use hyper::{Method, Request, StatusCode};
+use node_view::snapshot::{DrainNotice, NodeNumbers, NodeSnapshot};
 use records::{ContainerName, EpochMillis};
 use refusals::Refusals;
 use time::UtcOffset;
@@ -49,13 +50,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use aggregated::{OpenRemoteLog, RemoteLog, RemoteLogs, RemoteReader};
-pub use model::java_date_of;
 pub use server::{AdminError, AdminServer};
 pub use stuck::StuckParts;
 
 use crate::metrics::{Metrics, Port};
 use crate::overview::Overview;
-use crate::snapshot::{DrainNotice, NodeNumbers, NodeSnapshot};
 use crate::source::{NodeSource, RoleHistories};
 use accept::wants_xml;
 use answer::{Answer, METRICS, answer, text};

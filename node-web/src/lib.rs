@@ -1,9 +1,7 @@
 //! Web face of a node: pages, REST answers, the live page, and metrics.
 //!
-//! - [`snapshot`]: the node at one moment: facts, numbers, every container
-//! - [`overview`]: the same for people who watch it: decisions with their words, counts over the
-//!   last minutes
-//! - [`source`]: where readers get both from
+//! - [`overview`]: the node as the live page shows it, with the AMs that call through it
+//! - [`source`]: where readers get that and snapshots of the node from
 //! - [`metrics`]: counters and gauges, in the text form of Prometheus
 //! - [`admin`]: the HTTP server with pages, REST and the live page
 //!
@@ -14,5 +12,7 @@
 pub mod admin;
 pub mod metrics;
 pub mod overview;
-pub mod snapshot;
 pub mod source;
+
+#[cfg(test)]
+mod fixture;

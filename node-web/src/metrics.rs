@@ -26,6 +26,7 @@ use std::time::Duration;
 use amrm_proxy::attempts::ProxySnapshot;
 use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::role_history::view::RoleHistoryView;
+use node_view::outcome::{CacheUse, CallOutcome};
 use prometheus::{Registry, TextEncoder};
 use records::MonoMillis;
 use refusals::Refusals;
@@ -33,9 +34,10 @@ use sched::{Completion, Note};
 
 use container_runtime::isolation::Availability;
 use container_runtime::monitor::Sample;
-pub use labels::{CacheUse, CallOutcome, LaunchPhase, Outcome, Port, RpcMethod};
+pub use labels::{LaunchPhase, Outcome, Port, RpcMethod};
 
-use crate::snapshot::NodeSnapshot;
+use node_view::snapshot::NodeSnapshot;
+
 use calls::CallSeries;
 pub use containers::{ContainerEnds, Launches, Localizations, Resources};
 

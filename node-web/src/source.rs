@@ -4,11 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 
 use amrm_proxy::role_history::view::RoleHistoryView;
+use node_view::snapshot::{NodeNumbers, NodeSnapshot};
 use records::Now;
 use tokio::sync::watch;
 
 use crate::overview::Overview;
-use crate::snapshot::{NodeNumbers, NodeSnapshot};
 
 /// Source of snapshots of the node.
 pub trait NodeSource: Send + Sync + 'static {

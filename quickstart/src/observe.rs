@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use node_web::overview::{Decision, Overview};
+use node_view::overview::Decision;
+use node_web::overview::Overview;
 
 use super::cluster::Cluster;
 use super::jobs::Followed;

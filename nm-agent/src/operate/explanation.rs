@@ -1,7 +1,7 @@
 //! Text of `nm-agent explain`.
 
 use node_admin::message::{Explanation, Told};
-use node_web::overview::words::{duration, number};
+use node_view::overview::words::{duration, number};
 use time::format_description::BorrowedFormatItem;
 use time::{OffsetDateTime, UtcOffset, macros};
 

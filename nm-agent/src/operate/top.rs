@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use node_admin::message::{Queue, Running, Status};
-use node_web::overview::words::{duration, number};
+use node_view::overview::words::{duration, number};
 
 use super::table::Table;
 use super::{printable, status_text};

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use node_web::metrics::{CallOutcome, RpcMethod};
+use node_view::outcome::CallOutcome;
+use node_web::metrics::RpcMethod;
 use records::ContainerId;
 use refusals::Reason;
 use wire::exception::{HadoopException, RemoteException};

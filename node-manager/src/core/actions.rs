@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use node_web::overview::Decision;
+use node_view::overview::Decision;
 use records::{ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, Now};
 use sched::{Action, Completion, Event, KillReason};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use container_runtime::launch::LaunchEvent;
 use log_aggregation::Outcome;
 use log_aggregation::upload::UploadError;
-use node_web::snapshot::RecoveryNotice;
+use node_view::snapshot::RecoveryNotice;
 use records::{ApplicationId, ContainerExitStatus, ContainerId, MonoMillis, Now};
 use sched::ContainerState;
 

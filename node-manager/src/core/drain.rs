@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use node_admin::message::{DrainMode, DrainState};
-use node_web::overview::Decision;
-use node_web::snapshot::{DrainNotice, NodeHealth};
+use node_view::overview::Decision;
+use node_view::snapshot::{DrainNotice, NodeHealth};
 use records::{EpochMillis, ExecutionType, MonoMillis, Now};
 use sched::{DrainExtent, Event};
 

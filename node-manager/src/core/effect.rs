@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use container_runtime::launch::{ContainerSignal, LaunchTimings};
 use localize::{ContainerDirs, LocalizedResource, ResourceSpec, SetNumber, UsedSets};
-use node_web::metrics::{CacheUse, CallOutcome};
+use node_view::outcome::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
 use tokio::sync::oneshot;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use health_script::Verdict;
 use localize::DisksReport;
-use node_web::snapshot::{DirNumbers, NodeHealth};
+use node_view::snapshot::{DirNumbers, NodeHealth};
 use records::{EpochMillis, MonoMillis, Now};
 
 use super::Core;

@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use node_web::overview::{
-    Decision, DecisionKind, History, ListedContainer, Listing, NodeOverview, Overview,
-    RecentDecisions, words,
+use node_view::overview::{
+    Decision, DecisionKind, History, ListedContainer, Listing, NodeOverview, RecentDecisions, words,
 };
-use node_web::snapshot::{Counts, RmContact};
+use node_view::snapshot::{Counts, RmContact};
 use records::{MonoMillis, Now};
 use sched::{Completion, ContainerSummary};
 
@@ -116,7 +115,7 @@ impl Core {
 
     /// Returns the overview. Costs a walk over the containers, so it is meant for pages on demand.
     #[must_use]
-    pub fn overview(&self, now: Now) -> Overview {
+    pub fn overview(&self) -> NodeOverview {
         let (scheduler, numbers) = (&self.scheduler, self.numbers());
         let counts = numbers.counts;
         let running_total =
@@ -125,18 +124,15 @@ impl Core {
         let running = scheduler.holding_room().map(listed);
         let waiting = scheduler.queue();
         let waiting = waiting.filter_map(|queued| scheduler.summary(&queued.id).map(listed));
-        let node = NodeOverview {
+        NodeOverview {
             about: Arc::clone(&self.config.about),
             rm: (self.journal.rm, self.journal.rm_since),
             numbers,
             running: Listing::cut(running, running_total),
             waiting: Listing::cut(waiting, counts.waiting as usize),
-            // The AMRMProxy owns its attempts; whoever asks for the view adds them.
-            masters: None,
             history: self.journal.history.clone(),
             decisions: self.journal.decisions.newest_first().cloned().collect(),
-        };
-        Overview { now, node }
+        }
     }
 
     pub(super) fn listed(&self, summary: ContainerSummary) -> ListedContainer {
@@ -154,8 +150,8 @@ mod tests {
     use std::sync::Arc;
 
     use container_runtime::launch::LaunchEvent;
-    use node_web::overview::decision_words;
-    use node_web::snapshot::Counts;
+    use node_view::overview::decision_words;
+    use node_view::snapshot::Counts;
     use records::{ContainerExitStatus, ExecutionType};
     use sched::ContainerQueuingLimit;
     use test_support::ids::container as container_id;
@@ -175,7 +171,7 @@ mod tests {
 
     /// Returns the decisions, oldest first, with the number of their container.
     fn decision_texts(core: &Core) -> Vec<(Option<i64>, String)> {
-        let newest_first = core.overview(at(99)).node.decisions;
+        let newest_first = core.overview().decisions;
         newest_first
             .iter()
             .rev()
@@ -217,7 +213,7 @@ mod tests {
             core.start(asker(), request, at(2));
         }
         limited(&mut core, 2, at(5));
-        let node = core.overview(at(6)).node;
+        let node = core.overview();
         assert_eq!(
             node.numbers.counts,
             Counts {
@@ -263,10 +259,10 @@ mod tests {
     fn a_limit_that_stays_the_same_is_no_decision_and_a_heartbeat_without_news_changes_nothing() {
         let mut core = core();
         limited(&mut core, 4, at(1));
-        let (before, decisions) = (core.overview(at(9)), decision_texts(&core).len());
+        let (before, decisions) = (core.overview(), decision_texts(&core).len());
         limited(&mut core, 4, at(2));
         assert_eq!(decision_texts(&core).len(), decisions);
-        assert_eq!(core.overview(at(9)), before);
+        assert_eq!(core.overview(), before);
     }
 
     #[test]
@@ -291,11 +287,12 @@ mod tests {
         let mut core = core();
         core.heartbeat_failed(at(3));
         core.heartbeat_failed(at(4));
-        let view = core.overview(at(5));
-        assert_eq!(view.node.rm, (RmContact::Silent, MonoMillis(3_000)));
+        assert_eq!(core.overview().rm, (RmContact::Silent, MonoMillis(3_000)));
         answered(&mut core, HeartbeatOrders::default(), at(6));
-        let view = core.overview(at(7));
-        assert_eq!(view.node.rm, (RmContact::Registered, MonoMillis(6_000)));
+        assert_eq!(
+            core.overview().rm,
+            (RmContact::Registered, MonoMillis(6_000))
+        );
         let words: Vec<String> = decision_texts(&core)
             .into_iter()
             .map(|(_, words)| words)
@@ -320,6 +317,6 @@ mod tests {
         let (done, _) = tokio::sync::oneshot::channel();
         core.resync(true, done, at(2));
         assert!(core.live_revision() > started);
-        assert_eq!(core.overview(at(2)).node.rm.0, RmContact::Registering);
+        assert_eq!(core.overview().rm.0, RmContact::Registering);
     }
 }

@@ -7,8 +7,9 @@ use log_aggregation::policy::{ContainerEnd, ContainerRole};
 use log_aggregation::selection::{LogAggregationContext, Selection};
 use log_aggregation::upload::Uploaded;
 use log_aggregation::{Application, Outcome};
-use node_web::metrics::CallOutcome;
-use node_web::snapshot::{AggregatedFile, AggregatedLogs};
+use node_view::java_date::java_date_of;
+use node_view::outcome::CallOutcome;
+use node_view::snapshot::{AggregatedFile, AggregatedLogs};
 use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use sched::Completion;
 use time::UtcOffset;
@@ -225,7 +226,7 @@ impl Core {
             }
         };
         let node = log_aggregation::remote::node_name(&self.config.about.node_id);
-        let time = node_web::admin::java_date_of(now.wall, logs.utc_offset);
+        let time = java_date_of(now.wall, logs.utc_offset);
         let about = (node.as_str(), time.as_str());
         self.log_reports
             .add(id, cycle, outcome.is_last, about, now.mono);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use access_control::AccessList;
-use node_web::snapshot::{
+use node_view::snapshot::{
     self, ApplicationSnapshot, ContainerSnapshot, Counts, NodeNumbers, NodeSnapshot,
 };
 use records::{ContainerId, ContainerState, ExecutionType, Now};

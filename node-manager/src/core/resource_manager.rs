@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
-use node_web::overview::Decision;
-use node_web::snapshot::{NodeHealth, RmContact};
+use node_view::overview::Decision;
+use node_view::snapshot::{NodeHealth, RmContact};
 use records::{ApplicationId, ContainerId, Now, Resource};
 use refusals::Findings;
 use sched::{

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use node_web::overview::{Decision, decision_words};
+use node_view::overview::{Decision, decision_words};
 use records::{ContainerId, ContainerName, EpochMillis};
 use sched::Note;
 

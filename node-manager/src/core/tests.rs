@@ -28,8 +28,8 @@ use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, SetNumber, UsedSets, Visibility};
+use node_view::snapshot::{About, MemoryChecks, NodeHealth};
 use node_web::metrics::Metrics;
-use node_web::snapshot::{About, MemoryChecks, NodeHealth};
 use test_support::ids::{self, container as container_id};
 
 pub(crate) use self::logs::core_that_uploads;

@@ -7,7 +7,7 @@ use container_runtime::launch::{LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use keeper::ProcessIdentity;
 use localize::LocalizedResource;
-use node_web::metrics::{CacheUse, CallOutcome};
+use node_view::outcome::{CacheUse, CallOutcome};
 use records::{ContainerExitStatus, ContainerId, Now};
 use sched::{ContainerState, Event, KillReason};
 

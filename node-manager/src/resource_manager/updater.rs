@@ -8,7 +8,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use node_web::metrics::CallOutcome;
+use node_view::outcome::CallOutcome;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use wire::failover::{
     CallError, Failed, Failure, Link, Pauses, Plan, Policy, Reaction, Reactions, Step,

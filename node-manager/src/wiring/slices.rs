@@ -14,8 +14,8 @@ use log_aggregation::destination::{Destination, LocalDestination, UriDestination
 use log_aggregation::upload::Uploader;
 use log_aggregation::{ServiceConfig, remote};
 use node_admin::access::AdminRules;
+use node_view::snapshot::{About, MemoryChecks, Versions};
 use node_web::admin::{AdminOptions, RemoteReader, StuckParts};
-use node_web::snapshot::{About, MemoryChecks, Versions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 use wire::client::{ClientAuth, ClientOptions};

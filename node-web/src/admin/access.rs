@@ -5,11 +5,11 @@ use std::sync::Arc;
 use access_control::{AccessRules, User};
 use hyper::StatusCode;
 use hyper::header::{self, HeaderValue};
+use node_view::snapshot::NodeSnapshot;
 
 use super::answer::{Answer, redirect, text};
 use super::viewer::Viewer;
 use super::{Site, last};
-use crate::snapshot::NodeSnapshot;
 use crate::source::NodeSource;
 
 impl<S: NodeSource> Site<S> {

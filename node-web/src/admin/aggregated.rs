@@ -15,13 +15,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use node_view::java_date::java_date_of;
 use records::{ApplicationId, ContainerName, EpochMillis};
 use time::UtcOffset;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::model::java_date_of;
 use super::range;
 
 /// Threads that read remote files at once. A file system that hangs holds these and no others.

@@ -9,6 +9,7 @@
 use std::fmt::Write as _;
 
 use hyper::StatusCode;
+use node_view::snapshot::{ApplicationState, ContainerSnapshot, NodeNumbers, NodeSnapshot};
 use sched::ContainerState;
 use serde_json::{Value, json};
 
@@ -16,7 +17,6 @@ use super::answer::{Answer, METRICS, answer};
 use super::beans::Bean;
 use super::body::Body;
 use crate::metrics::{Localizations, Look, Metrics};
-use crate::snapshot::{ApplicationState, ContainerSnapshot, NodeNumbers, NodeSnapshot};
 
 /// The bean's name.
 pub(super) const BEAN: &str = "Hadoop:service=NodeManager,name=NodeManagerMetrics";
@@ -280,7 +280,7 @@ mod tests {
     use sched::{Completion, Ending};
 
     use super::*;
-    use crate::snapshot::fixture::{container, container_id, node};
+    use crate::fixture::{container, container_id, node};
 
     fn values(node: &NodeSnapshot, metrics: &Metrics) -> Map<String, Value> {
         HadoopMetrics::of(node, &node.numbers, metrics)

@@ -199,7 +199,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::snapshot::fixture::{APP, container_id};
+    use crate::fixture::{APP, container_id};
 
     /// A log root with the directory of container 1.
     fn root() -> (TempDir, PathBuf) {

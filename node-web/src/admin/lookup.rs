@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 
+use node_view::snapshot::{AggregatedFile, ContainerRestState, ContainerSnapshot, NodeSnapshot};
 use records::{ApplicationId, ContainerName};
 use thiserror::Error;
 
 use super::aggregated::{RemoteLog, Wanted};
 use super::logs::{LogError, LogFile, LogName, OpenLog, list_logs, open_log};
 use super::viewer::Viewer;
-use crate::snapshot::{AggregatedFile, ContainerRestState, ContainerSnapshot, NodeSnapshot};
 
 /// Log files that one answer names: a container chooses how many it makes, and an answer is held in
 /// memory.

@@ -7,6 +7,8 @@ use std::fmt::Display;
 
 use hyper::StatusCode;
 use maud::{Markup, display, html};
+use node_view::java_date::java_date_of;
+use node_view::snapshot::{ApplicationSnapshot, ContainerSnapshot};
 use records::{ApplicationId, ContainerExitStatus, ContainerName};
 
 use super::Visit;
@@ -15,10 +17,8 @@ use super::body::{Body, Escape};
 use super::html::{Page, path_segment};
 use super::logs::{LogName, OpenLog};
 use super::lookup::NoLogs;
-use super::model::java_date_of;
 use super::range;
 use super::redirect as links;
-use crate::snapshot::{ApplicationSnapshot, ContainerSnapshot};
 
 /// Place of a log file in its page. Texts from elsewhere that stand before it are an id and
 /// segments of a path, which have no such character.

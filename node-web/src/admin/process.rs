@@ -9,12 +9,12 @@ use std::path::Path;
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike as _;
+use node_view::snapshot::NodeSnapshot;
 use records::EpochMillis;
 use serde_json::{Value, json};
 
 use super::beans::Bean;
 use crate::metrics::Metrics;
-use crate::snapshot::NodeSnapshot;
 
 /// Threads that `/stacks` names: more than an agent has.
 const THREADS_MAX: usize = 4096;
@@ -152,7 +152,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::snapshot::fixture::node;
+    use crate::fixture::node;
 
     #[test]
     fn beans_have_what_the_kernel_says() {

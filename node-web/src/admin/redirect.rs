@@ -64,7 +64,7 @@ pub(super) fn log_service(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::fixture;
+    use crate::fixture;
 
     const ID: &str = "container_1700000000000_0007_01_000001";
 

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
+use node_view::java_date::java_date;
+use node_view::snapshot::ApplicationState;
 use records::{ApplicationId, ContainerName};
 use serde::Serialize;
 use serde_json::json;
@@ -16,10 +18,9 @@ use super::answer::{Answer, JSON, OCTETS, TEXT, XML, answer, redirect, text};
 use super::body::{Body, Escape};
 use super::logs::LogName;
 use super::lookup::{NoLogs, list_all};
-use super::model::{AppInfo, ContainerInfo, Items, NodeInfo, Under, all_logs, java_date};
+use super::model::{AppInfo, ContainerInfo, Items, NodeInfo, Under, all_logs};
 use super::target::BadTarget;
 use super::{range, redirect as links, xml};
-use crate::snapshot::ApplicationState;
 
 /// An error as Hadoop's clients read it.
 #[derive(Debug)]

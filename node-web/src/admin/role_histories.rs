@@ -16,6 +16,7 @@ mod page;
 
 use amrm_proxy::role_history::view::{AskView, HistorySource, RoleHistoryView};
 use hyper::StatusCode;
+use node_view::overview::words::duration;
 use records::{EpochMillis, Now};
 use role_history::AskReason;
 use time::UtcOffset;
@@ -25,7 +26,6 @@ use super::answer::Answer;
 use super::model::{Items, Under};
 use super::pages;
 use super::rest::{RestError, document_answer};
-use crate::overview::words::duration;
 use crate::source::RoleHistories;
 
 /// Answers with a page; `path` is what stands behind `/node/roleHistories`.

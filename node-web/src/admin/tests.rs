@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use access_control::AccessList;
+use node_view::snapshot::{ApplicationSnapshot, ApplicationState, NodeNumbers, RmContact};
 use sched::ContainerState;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -24,9 +25,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::fixture::{APP, container, container_id, node};
 use crate::overview::fixture::overview;
-use crate::snapshot::fixture::{APP, container, container_id, node};
-use crate::snapshot::{ApplicationSnapshot, ApplicationState, NodeNumbers, RmContact};
 use crate::source::Changes;
 
 const ID: &str = "container_1700000000000_0007_01_000001";

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use access_control::{AccessList, AccessRules, User};
-
-use crate::snapshot::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
+use node_view::snapshot::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
 
 /// A reader, and the rules of the node.
 #[derive(Clone, Debug, Default)]

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use node_view::outcome::CallOutcome;
 use prometheus::{Histogram, IntCounter};
 
 use super::family::{Maker, PerLabel, PerPair};
-use super::labels::{CallOutcome, RpcMethod};
+use super::labels::RpcMethod;
 
 /// Seconds. A round trip near by takes a millisecond, the RPC time-out is the worst.
 const CALL_BUCKETS: [f64; 11] = [

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use node_view::outcome::{CacheUse, CallOutcome};
 use prometheus::{Histogram, IntCounter};
 use sched::Completion;
 
 use super::family::{Maker, PerLabel, PerPair};
-use super::labels::{CacheUse, CallOutcome, Label as _, LaunchPhase, Outcome, TypeLabel};
+use super::labels::{Label as _, LaunchPhase, Outcome, TypeLabel};
 
 /// Seconds. A launch takes milliseconds when all is well, half a minute on a machine that swaps.
 const LAUNCH_BUCKETS: [f64; 13] = [

@@ -1,11 +1,11 @@
 //! The closed sets of label values. A series can only carry a value listed here, so a peer cannot
 //! make new series.
 
+use node_view::outcome::{CacheUse, CallOutcome};
+use node_view::snapshot::ContainerRestState;
 use records::{ContainerExitStatus, ExecutionType};
 use refusals::Reason;
 use sched::{PauseEnd, RejectReason, ShedReason};
-
-use crate::snapshot::ContainerRestState;
 
 /// A label whose values are the variants of an enum.
 pub(super) trait Label: Copy + 'static {
@@ -33,6 +33,10 @@ macro_rules! label {
             $( $(#[$variant_doc])* $variant, )+
         }
 
+        label! { for $name, $label { $( $variant => $value, )+ } }
+    };
+    // The same for an enum of another crate.
+    (for $name:ident, $label:literal { $( $variant:ident => $value:literal, )+ }) => {
         impl Label for $name {
             const NAME: &'static str = $label;
             const ALL: &'static [Self] = &[ $( Self::$variant, )+ ];
@@ -174,11 +178,8 @@ label! {
 }
 
 label! {
-    /// Outcome of a call or a heartbeat.
-    pub enum CallOutcome, "outcome" {
-        /// Answered without an error.
+    for CallOutcome, "outcome" {
         Ok => "ok",
-        /// Answered with an exception, or not at all.
         Error => "error",
     }
 }
@@ -217,11 +218,8 @@ label! {
 }
 
 label! {
-    /// Whether a local resource was there already.
-    pub enum CacheUse, "cache" {
-        /// Found in the cache.
+    for CacheUse, "cache" {
         Hit => "hit",
-        /// Fetched from its source.
         Miss => "miss",
     }
 }

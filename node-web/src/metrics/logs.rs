@@ -1,9 +1,9 @@
 //! Counters of aggregated logs.
 
+use node_view::outcome::CallOutcome;
 use prometheus::IntCounter;
 
 use super::family::{Maker, PerLabel};
-use super::labels::CallOutcome;
 
 #[derive(Debug)]
 pub(super) struct LogSeries {

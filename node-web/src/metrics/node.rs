@@ -1,12 +1,12 @@
 //! Gauges of the node: read from a snapshot, never counted along.
 
 use container_runtime::isolation::Availability;
+use node_view::snapshot::NodeSnapshot;
 use prometheus::{Gauge, IntGauge};
 use records::{PerExecutionType, Resource};
 
 use super::family::{Maker, PerLabel, PerPair};
 use super::labels::{Label as _, Share, StateLabel, TypeLabel};
-use crate::snapshot::NodeSnapshot;
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 

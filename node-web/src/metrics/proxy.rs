@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use amrm_proxy::call::AmMethod;
 use amrm_proxy::observe::{CallResult, Observation, ThrottleReason};
+use node_view::outcome::CallOutcome;
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 
 use super::ProxyReading;
 use super::family::{Maker, PerLabel, PerPair};
-use super::labels::{AllocationLocality, CallOutcome, ProxiedMethod, Throttled};
+use super::labels::{AllocationLocality, ProxiedMethod, Throttled};
 use super::proxy_looks::LookSeries;
 use super::role_history::RoleHistorySeries;
 

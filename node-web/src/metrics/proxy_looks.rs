@@ -1,10 +1,10 @@
 //! Series of the AMRMProxy's looks at nodes.
 
 use amrm_proxy::observe::LookNumbers;
+use node_view::outcome::CallOutcome;
 use prometheus::{Histogram, IntCounter};
 
 use super::family::{Maker, PerLabel};
-use super::labels::CallOutcome;
 
 /// Seconds that a call waits for its looks: 20 ms at most.
 const LOOK_BUCKETS: [f64; 7] = [0.000_5, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02];

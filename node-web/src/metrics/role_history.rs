@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use amrm_proxy::observe::HistoryEvent;
 use amrm_proxy::role_history::view::RoleHistoryView;
+use node_view::outcome::CallOutcome;
 use prometheus::{IntCounter, IntGauge};
 
 use super::family::{Maker, PerLabel};
-use super::labels::{CallOutcome, PlacedOn};
+use super::labels::PlacedOn;
 
 /// See the help texts.
 #[derive(Debug)]

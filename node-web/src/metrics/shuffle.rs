@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use node_view::outcome::CallOutcome;
 use prometheus::{IntCounter, IntGauge};
 
 use super::family::{Maker, PerLabel};
-use super::labels::CallOutcome;
 
 /// Counts of the shuffle since its start. The names are of Hadoop's `ShuffleMetrics`.
 #[derive(Clone, Copy, Debug, Default)]

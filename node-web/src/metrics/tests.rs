@@ -329,8 +329,8 @@ fn localization_counts_bytes_by_where_they_came_from() {
 #[test]
 fn gauges_follow_the_snapshot_and_a_missing_limit_is_infinite() {
     let metrics = Metrics::new();
-    let mut node = crate::snapshot::fixture::node();
-    node.containers = vec![crate::snapshot::fixture::container(1)];
+    let mut node = crate::fixture::node();
+    node.containers = vec![crate::fixture::container(1)];
     metrics.set_node(&node);
     let first = values(&metrics);
     assert_eq!(first["nm_agent_queue_limit_containers"], f64::INFINITY);

@@ -6,15 +6,18 @@ use std::time::Duration;
 use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers, GivenContainers};
 use amrm_proxy::call::Timing;
 use amrm_proxy::distributed_scheduler::Gauges;
+use node_view::overview::{
+    Decision, History, ListedContainer, Listing, NodeOverview, RecentDecisions,
+};
+use node_view::snapshot::{Counts, NodeNumbers, RmContact};
 use records::{EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{
     ContainerQueuingLimit, ContainerSpec, ContainerState, ContainerSummary, Note,
     OpportunisticContainersStatus,
 };
 
-use super::*;
-use crate::snapshot::fixture::{about, container_id};
-use crate::snapshot::{Counts, NodeNumbers, RmContact};
+use super::Overview;
+use crate::fixture::{about, container_id};
 
 /// Two minutes after the start: one container of each type runs, two wait, the RM allows four; the
 /// second was queued.
@@ -68,11 +71,14 @@ pub(crate) fn overview() -> Overview {
             first: vec![waiting(3, 80_000), waiting(4, 110_000)],
             total: 2,
         },
-        masters: None,
         history,
         decisions: decisions.newest_first().cloned().collect(),
     };
-    Overview { now, node }
+    Overview {
+        now,
+        node,
+        masters: None,
+    }
 }
 
 /// An AM of `carol` that has called for a minute.

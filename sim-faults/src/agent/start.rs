@@ -15,7 +15,7 @@ use node_manager::recovery::{
 };
 use node_manager::resource_manager::{Intervals, NodeDescription, Session};
 use node_manager::secrets::NodeSecrets;
-use node_web::snapshot::{About, MemoryChecks};
+use node_view::snapshot::{About, MemoryChecks};
 use records::{EpochMillis, NodeId, Resource};
 use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerState, RecoveredStage};
 use sim::Clock;

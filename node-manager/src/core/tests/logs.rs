@@ -5,7 +5,7 @@ use log_aggregation::Outcome;
 use log_aggregation::aggregated_log::AccessType;
 use log_aggregation::policy::Policy;
 use log_aggregation::upload::{RemoteLog, Uploaded, UploadedFile};
-use node_web::overview::Decision;
+use node_view::overview::Decision;
 use records::ContainerName;
 use time::UtcOffset;
 use wire::proto::hadoop_yarn::{ContainerTypeProto, LogAggregationStatusProto};
@@ -180,8 +180,8 @@ fn what_a_container_wrote_last_is_told_to_watchers_only_where_all_may_see_it() {
             cause: String::new(),
             diagnostics: "no such key\n".to_owned(),
         });
-        let overview = node.core.overview(node.now);
-        let decision = &overview.node.decisions[0].decision;
+        let overview = node.core.overview();
+        let decision = &overview.decisions[0].decision;
         let told = matches!(decision, Decision::Completed { said: told, .. } if told == said);
         assert!(told, "{decision:?}");
     }

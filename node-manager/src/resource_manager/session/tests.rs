@@ -1,6 +1,6 @@
 //! Claims about the numbers that a node sends back.
 
-use node_web::snapshot::NodeHealth;
+use node_view::snapshot::NodeHealth;
 use records::EpochMillis;
 use wire::proto::hadoop_yarn::{MasterKeyProto, SystemCredentialsForAppsProto};
 

@@ -6,9 +6,10 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
+use node_view::overview::Step;
+use node_view::snapshot::Counts;
 
-use crate::overview::{Overview, Step};
-use crate::snapshot::Counts;
+use crate::overview::Overview;
 
 /// Lengths of time that the charts may show, in seconds: the shortest that reaches back to the
 /// agent's start, or the last.

@@ -6,14 +6,15 @@
 //! for what there is not: no limit, no wait, no proxy.
 
 use amrm_proxy::attempts::{AttemptActivity, ProxiedAttempts};
+use node_view::overview::{ListedContainer, Listing, RecentDecision, Step, decision_words};
+use node_view::snapshot::Counts;
 use records::EpochMillis;
 use serde_json::{Value, json};
 use time::{OffsetDateTime, UtcOffset, format_description::BorrowedFormatItem, macros};
 
 use super::chart::WINDOWS_S;
 use super::texts::{AttemptTexts, Texts, mean_us};
-use crate::overview::{ListedContainer, Listing, Overview, RecentDecision, Step, decision_words};
-use crate::snapshot::Counts;
+use crate::overview::Overview;
 
 /// A time of day.
 const CLOCK: &[BorrowedFormatItem<'_>] = macros::format_description!("[hour]:[minute]:[second]");
@@ -68,7 +69,7 @@ pub(super) fn document(overview: &Overview, offset: UtcOffset) -> Value {
             "more": node.running.more(),
         },
         "queue": queue(overview),
-        "masters": node.masters.as_ref().map(|masters| attempts(masters, overview)),
+        "masters": overview.masters.as_ref().map(|masters| attempts(masters, overview)),
         "history": history(overview),
         "decisions": decisions,
         "texts": Texts::of(overview),

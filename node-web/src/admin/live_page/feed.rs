@@ -94,9 +94,9 @@ impl Feed {
         while self.events.receiver_count() > 0 {
             let overview = source.overview().await?;
             // Heartbeats and the like are changes to the core and not to what is shown.
-            if last.as_ref() != Some(&overview.node) {
+            if last.as_ref().is_none_or(|last| overview.differs_from(last)) {
                 self.events.send_replace(event(&overview, offset));
-                last = Some(overview.node);
+                last = Some(overview);
             }
             sleep(EVENT_GAP).await;
             tokio::select! {

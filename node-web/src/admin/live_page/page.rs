@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use amrm_proxy::attempts::AttemptActivity;
 use maud::{Markup, html};
+use node_view::overview::words::{duration, number};
+use node_view::overview::{ListedContainer, RecentDecision, decision_words};
 use records::Resource;
 use regex::Regex;
 use time::UtcOffset;
@@ -17,8 +19,7 @@ use super::chart;
 use super::document::{clock, iso};
 use super::texts::{AttemptTexts, Texts};
 use crate::admin::html::{LIVE, Page, path_segment};
-use crate::overview::words::{duration, number};
-use crate::overview::{ListedContainer, Overview, RecentDecision, decision_words};
+use crate::overview::Overview;
 
 /// Returns the whole page, which needs no script.
 pub(super) fn page(overview: &Overview, offset: UtcOffset) -> String {
@@ -209,7 +210,7 @@ fn amount(resource: Resource) -> String {
 }
 
 fn masters(overview: &Overview, texts: &Texts) -> Markup {
-    let masters = overview.node.masters.as_ref();
+    let masters = overview.masters.as_ref();
     let attempts = masters.map_or(&[][..], |masters| &masters.most_active);
     html! {
         section id="masters" aria-labelledby="masters-head" hidden[masters.is_none()] {

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use amrm_proxy::attempts::{AttemptNumbers, ProxiedAttempts};
+use node_view::overview::{Decision, LISTED_MAX, Listing, RecentDecision};
+use node_view::snapshot::{Counts, NodeNumbers, NodeSnapshot, RmContact};
 use records::{ContainerExitStatus, EpochMillis, ExecutionType, MonoMillis};
 use sched::Completion;
 
 use super::*;
+use crate::fixture::container_id;
+use crate::overview::MASTERS_LISTED_MAX;
 use crate::overview::fixture::{master, overview, waiting};
-use crate::overview::{Decision, LISTED_MAX, Listing, MASTERS_LISTED_MAX, RecentDecision};
-use crate::snapshot::fixture::container_id;
-use crate::snapshot::{Counts, NodeNumbers, NodeSnapshot, RmContact};
 use crate::source::{Changes, NodeSource, RoleHistories};
 
 const UTC: UtcOffset = UtcOffset::UTC;
@@ -62,8 +63,8 @@ fn texts_from_outside_stay_text() {
     about.versions.node_manager_build = HOSTILE.to_owned();
     view.node.running.first[0].user = HOSTILE.to_owned();
     view.node.waiting.first[0].user = HOSTILE.to_owned();
-    view.node.masters = Some(masters(1));
-    if let Some(masters) = &mut view.node.masters {
+    view.masters = Some(masters(1));
+    if let Some(masters) = &mut view.masters {
         masters.most_active[0].user = HOSTILE.to_owned();
     }
     view.node.decisions = vec![RecentDecision {
@@ -110,7 +111,7 @@ fn masters(total: usize) -> ProxiedAttempts {
 #[test]
 fn applications_that_pass_the_proxy_show_what_it_did_for_them() {
     let mut view = overview();
-    view.node.masters = Some(masters(1));
+    view.masters = Some(masters(1));
     let page = html(&view);
     for text in [
         "<section id=\"masters\" aria-labelledby=\"masters-head\">",
@@ -149,7 +150,7 @@ fn the_table_of_masters_is_there_only_with_a_proxy_and_says_when_nobody_passes()
         "{page}"
     );
     assert_eq!(of_json(&view)["masters"], serde_json::Value::Null);
-    view.node.masters = Some(masters(0));
+    view.masters = Some(masters(0));
     let page = html(&view);
     assert!(page.contains("aria-labelledby=\"masters-head\">"), "{page}");
     assert!(page.contains("class=\"masters\" hidden>"), "{page}");
@@ -159,8 +160,8 @@ fn the_table_of_masters_is_there_only_with_a_proxy_and_says_when_nobody_passes()
 #[test]
 fn a_master_that_has_not_called_has_no_times() {
     let mut view = overview();
-    view.node.masters = Some(masters(1));
-    if let Some(masters) = &mut view.node.masters {
+    view.masters = Some(masters(1));
+    if let Some(masters) = &mut view.masters {
         masters.most_active[0].numbers = AttemptNumbers::default();
     }
     let page = html(&view);
@@ -183,7 +184,7 @@ fn a_master_that_has_not_called_has_no_times() {
 #[test]
 fn ten_thousand_masters_are_a_bounded_list_and_a_number() {
     let mut view = overview();
-    view.node.masters = Some(masters(10_000));
+    view.masters = Some(masters(10_000));
     let page = html(&view);
     assert_eq!(
         page.matches("data-word=\"user\">carol<").count(),

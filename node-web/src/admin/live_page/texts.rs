@@ -2,13 +2,13 @@
 
 mod attempt;
 
+use node_view::overview::words::{duration, number};
+use node_view::snapshot::{DrainNotice, RmContact};
 use serde::Serialize;
 
 pub(super) use attempt::{AttemptTexts, mean_us};
 
 use crate::overview::Overview;
-use crate::overview::words::{duration, number};
-use crate::snapshot::{DrainNotice, RmContact};
 
 /// Text in a place without a number.
 const NONE: &str = "–";

@@ -3,15 +3,15 @@
 use amrm_proxy::role_history::view::{RoleHistoryView, RoleView};
 use hyper::StatusCode;
 use maud::{Markup, html};
+use node_view::java_date::java_date_of;
+use node_view::overview::words::duration;
 use records::Now;
 use role_history::opt_in::SERVICE_VARIABLE;
 use time::UtcOffset;
 
 use super::{Totals, ago, ask_reason, escalates_in_ms, source};
 use crate::admin::answer::Answer;
-use crate::admin::model::java_date_of;
 use crate::admin::pages::{fact, page};
-use crate::overview::words::duration;
 use crate::source::RoleHistories;
 
 /// Answers with the list of services.

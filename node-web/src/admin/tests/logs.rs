@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
+use node_view::snapshot::{AggregatedFile, AggregatedLogs};
+
 use super::*;
-use crate::snapshot::{AggregatedFile, AggregatedLogs};
 
 #[tokio::test]
 async fn the_list_of_logs_has_sizes_as_texts_and_javas_dates() {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers};
+use node_view::overview::words::{fine_duration, number};
 use serde::Serialize;
 
 use super::NONE;
 use crate::overview::Overview;
-use crate::overview::words::{fine_duration, number};
 
 /// Mean time of a call, in microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +103,7 @@ fn done(numbers: &AttemptNumbers) -> String {
 
 /// Returns the line below the table.
 pub(super) fn more(overview: &Overview) -> String {
-    let Some(masters) = &overview.node.masters else {
+    let Some(masters) = &overview.masters else {
         return String::new();
     };
     match masters.total.saturating_sub(masters.most_active.len()) {

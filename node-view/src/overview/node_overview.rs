@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use amrm_proxy::attempts::ProxiedAttempts;
-use records::{MonoMillis, Now};
+use records::MonoMillis;
 use sched::{ContainerState, ContainerSummary};
 
 use super::history::History;
@@ -15,41 +14,8 @@ use crate::snapshot::{About, NodeNumbers, RmContact};
 /// the live page carries the list; the head is what matters, and all are on `/node/allContainers`.
 pub const LISTED_MAX: usize = 25;
 
-/// Attempts named in the list of those that pass the AMRMProxy: more than a node has, most of the
-/// time. Each is a line of some 400 bytes in each event.
-pub const MASTERS_LISTED_MAX: usize = 100;
-
-/// The overview and its time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Overview {
-    /// Time at which the node looked so.
-    pub now: Now,
-    /// State of the node: equal as long as nothing has changed, however much time has passed.
-    pub node: NodeOverview,
-}
-
-impl Overview {
-    /// Returns the milliseconds from the start of the agent until the overview was made.
-    #[must_use]
-    pub fn uptime_ms(&self) -> u64 {
-        self.ms_since(self.node.about.started_mono)
-    }
-
-    /// Returns the milliseconds from `at` until the overview was made.
-    #[must_use]
-    pub fn ms_since(&self, at: MonoMillis) -> u64 {
-        self.now.mono.since(at)
-    }
-
-    /// Returns the longest wait of the containers that are listed; `None` when nothing waits.
-    #[must_use]
-    pub fn longest_wait_ms(&self) -> Option<u64> {
-        let waiting = self.node.waiting.first.iter();
-        waiting.map(|each| self.ms_since(each.summary.since)).max()
-    }
-}
-
-/// State of the node that a glance should show.
+/// State of the node that a glance should show: equal as long as nothing has changed, however much
+/// time has passed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeOverview {
     /// Facts about the node.
@@ -62,9 +28,6 @@ pub struct NodeOverview {
     pub running: Listing<ListedContainer>,
     /// Containers that wait, in the order in which they would start.
     pub waiting: Listing<ListedContainer>,
-    /// Applications whose AMs call the RM through this node, at most [`MASTERS_LISTED_MAX`]
-    /// of them; `None` without an AMRMProxy.
-    pub masters: Option<ProxiedAttempts>,
     /// Counts over the last minutes.
     pub history: History,
     /// Recent decisions, newest first.

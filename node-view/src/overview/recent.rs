@@ -52,9 +52,10 @@ impl RecentDecisions {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::snapshot::fixture::container_id;
     use sched::Note;
+    use test_support::ids::container as container_id;
+
+    use super::*;
 
     #[test]
     fn the_newest_decisions_stay_and_are_numbered_on() {

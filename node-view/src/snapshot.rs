@@ -1,9 +1,9 @@
 //! The node at one moment, for web pages, REST answers and metrics: plain data.
 //!
-//! The owner of the node's state makes a [`NodeSnapshot`], which names every container, or an
-//! [`Overview`](crate::overview::Overview), which is bounded and has the recent past. Both hold the
-//! same [`About`] and [`NodeNumbers`], which every reader prints as they are: a number of the node
-//! is a field here and nowhere else. No I/O, no decisions.
+//! The owner of the node's state makes a [`NodeSnapshot`], which names every container, or a
+//! [`NodeOverview`](crate::overview::NodeOverview), which is bounded and has the recent past. Both
+//! hold the same [`About`] and [`NodeNumbers`], which every reader prints as they are: a number of
+//! the node is a field here and nowhere else. No I/O, no decisions.
 
 mod notices;
 mod state;
@@ -379,31 +379,61 @@ impl ContainerSnapshot {
 }
 
 #[cfg(test)]
-pub(crate) mod fixture;
-
-#[cfg(test)]
 mod tests {
     use records::ExecutionType::{Guaranteed, Opportunistic};
     use sched::Ending;
+    use test_support::ids::{application, container as container_id};
 
     use super::*;
 
+    fn container(id: i64) -> ContainerSnapshot {
+        ContainerSnapshot {
+            id: container_id(id),
+            user: "alice".to_owned(),
+            state: ContainerState::Running { order: 1 },
+            exit_status: ContainerExitStatus::INVALID,
+            diagnostics: String::new(),
+            resource: Resource::new(1024, 2),
+            execution_type: Guaranteed,
+        }
+    }
+
+    fn node(containers: Vec<ContainerSnapshot>) -> NodeSnapshot {
+        let node_id = test_support::ids::node("node-1.example");
+        let memory_checks = MemoryChecks {
+            pmem: true,
+            vmem: false,
+            vmem_pmem_ratio: 2.1,
+        };
+        NodeSnapshot {
+            about: Arc::new(About::at_start(
+                node_id,
+                8042,
+                EpochMillis(0),
+                memory_checks,
+            )),
+            rm: RmContact::Registered,
+            numbers: NodeNumbers::default(),
+            applications: Vec::new(),
+            containers,
+        }
+    }
+
     #[test]
     fn a_container_is_found_by_its_whole_id() {
-        let mut node = fixture::node();
-        node.containers = vec![fixture::container(1), fixture::container(2)];
+        let mut node = node(vec![container(1), container(2)]);
         node.applications = vec![ApplicationSnapshot {
-            id: fixture::APP,
+            id: application(1),
             user: "alice".to_owned(),
             state: ApplicationState::Running,
-            containers: vec![fixture::container_id(1), fixture::container_id(2)],
+            containers: vec![container_id(1), container_id(2)],
             view_acl: AccessList::default(),
             aggregated: Vec::new(),
         }];
-        let second = fixture::container_id(2);
+        let second = container_id(2);
         assert_eq!(node.container(&second).map(|found| found.id), Some(second));
-        assert_eq!(node.container(&fixture::container_id(3)), None);
-        assert!(node.application(&fixture::APP).is_some());
+        assert_eq!(node.container(&container_id(3)), None);
+        assert!(node.application(&application(1)).is_some());
         assert_eq!(node.about.http_address(), "node-1.example:8042");
     }
 
@@ -412,14 +442,13 @@ mod tests {
         let of = |id, execution_type, state| ContainerSnapshot {
             execution_type,
             state,
-            ..fixture::container(id)
+            ..container(id)
         };
         let paused = ContainerState::Paused {
             place: sched::QueuePlace::fifo(1),
             held_mb: 0,
         };
-        let mut node = fixture::node();
-        node.containers = vec![
+        let node = node(vec![
             of(1, Guaranteed, ContainerState::Running { order: 1 }),
             of(2, Opportunistic, ContainerState::Pausing),
             of(3, Opportunistic, paused),
@@ -432,7 +461,7 @@ mod tests {
             ),
             of(5, Guaranteed, ContainerState::Localizing),
             of(6, Guaranteed, ContainerState::Done(Ending::Killed)),
-        ];
+        ]);
         let expected = ContainerCounts {
             running: PerExecutionType {
                 guaranteed: 1,

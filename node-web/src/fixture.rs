@@ -1,6 +1,15 @@
 //! A small node for the tests of this crate's readers.
 
-use super::*;
+use std::sync::Arc;
+
+use node_view::snapshot::{
+    About, ContainerSnapshot, MemoryChecks, NodeHealth, NodeNumbers, NodeSnapshot, RmContact,
+    Versions,
+};
+use records::{
+    ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, NodeId, Resource,
+};
+use sched::ContainerState;
 
 pub(crate) const APP: ApplicationId = test_support::ids::application(7);
 

@@ -1,9 +1,9 @@
 //! What each decision reads like.
 
 use records::ExecutionType;
+use test_support::ids::container as container_id;
 
 use super::*;
-use crate::snapshot::fixture::container_id;
 
 const O: ExecutionType = ExecutionType::Opportunistic;
 
@@ -129,7 +129,7 @@ fn an_evicted_container_reads_with_the_one_that_needs_its_room() {
         paused,
         ran_ms: 12_345,
     };
-    let other = "container_1700000000000_0007_01_000002";
+    let other = "container_1700000000000_0001_01_000002";
     let words = format!("Evicted for {other} after 12 s");
     note_reads(evicted(false), DecisionKind::Evicted, &words);
     let words = format!("Paused for {other} after 12 s");

@@ -1,0 +1,16 @@
+//! What a node says of itself, as plain data: the vocabulary between the core, which fills it, and
+//! the node's faces, which show it.
+//!
+//! - [`snapshot`]: the node at one moment: facts, numbers, every container
+//! - [`overview`]: the node for people who watch it: decisions with their words, counts over the
+//!   last minutes
+//! - [`outcome`]: how works ended that the node counts
+//! - [`java_date`]: dates as Hadoop prints them
+//!
+//! In: values of `records` and `sched`, and the time. Out: values and their words. No I/O, no
+//! clock, no decisions. May not know the core, a face of the node, or a format that a peer reads.
+
+pub mod java_date;
+pub mod outcome;
+pub mod overview;
+pub mod snapshot;
