@@ -5,7 +5,7 @@ mod reload;
 mod table;
 pub mod top;
 
-use node_admin::message::{DrainMode, DrainState, Queue, Share, Status, Waiting};
+use node_view::operator::{DrainMode, DrainState, Queue, Share, Status, Waiting};
 use node_view::overview::words::{duration, number};
 
 pub use self::explanation::explanation_text;

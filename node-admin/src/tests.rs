@@ -5,13 +5,14 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use access_control::AccessList;
+use node_view::operator::Queue;
 use tempfile::TempDir;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{AdminRules, Caller};
 use crate::client::{AskError, ask};
-use crate::message::{Answer, Queue, Refusal, RefusalKind, Request};
+use crate::message::{Answer, Refusal, RefusalKind, Request};
 use crate::{AdminNode, AdminServer, BindError, REQUEST_BYTES_MAX};
 
 /// A node whose queue has as many containers as were asked for.

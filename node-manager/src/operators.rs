@@ -70,7 +70,7 @@ impl AdminNode for Operators {
                 let drain = move |core: &mut Core, now| core.operator_drain(order, now);
                 let drained = self.handle.asked(drain).await?;
                 self.stored().await;
-                Ok(drained)
+                Ok(Answer::Drain(drained))
             }
             Request::CancelDrain => {
                 let by = caller.name();

@@ -1,6 +1,6 @@
 //! Text of `nm-agent explain`.
 
-use node_admin::message::{Explanation, Told};
+use node_view::operator::{Explanation, Told};
 use node_view::overview::words::{duration, number};
 use time::format_description::BorrowedFormatItem;
 use time::{OffsetDateTime, UtcOffset, macros};

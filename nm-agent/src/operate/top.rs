@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use node_admin::message::{Queue, Running, Status};
+use node_view::operator::{Queue, Running, Status};
 use node_view::overview::words::{duration, number};
 
 use super::table::Table;
@@ -158,7 +158,7 @@ pub fn screen(
 
 #[cfg(test)]
 mod tests {
-    use node_admin::message::Holding;
+    use node_view::operator::Holding;
 
     use super::*;
     use crate::operate::tests::{status, waiting};

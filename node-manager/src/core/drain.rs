@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use node_admin::message::{DrainMode, DrainState};
+use node_view::operator::{DrainMode, DrainState};
 use node_view::overview::Decision;
 use node_view::snapshot::{DrainNotice, NodeHealth};
 use records::{EpochMillis, ExecutionType, MonoMillis, Now};

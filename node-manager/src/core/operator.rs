@@ -2,8 +2,8 @@
 
 use std::process;
 
-use node_admin::message::{
-    Answer, Explanation, Holding, Queue, Running, Share, Status, Told, Waiting,
+use node_view::operator::{
+    DrainState, Explanation, Holding, Queue, Running, Share, Status, Told, Waiting,
 };
 use records::{ContainerName, Now};
 
@@ -103,11 +103,11 @@ impl Core {
         })
     }
 
-    /// Drains the node, and returns the answer to the operator.
-    pub fn operator_drain(&mut self, order: DrainOrder, now: Now) -> Answer {
+    /// Drains the node, and returns the drain in force.
+    pub fn operator_drain(&mut self, order: DrainOrder, now: Now) -> DrainState {
         self.drain(order, now);
         let state = self.drain_state();
-        Answer::Drain(state.expect("the node has just been drained"))
+        state.expect("the node has just been drained")
     }
 
     /// Returns the first waiting containers, in the order in which they would start. Simulates the

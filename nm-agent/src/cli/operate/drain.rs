@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use hadoop_conf::parse;
-use node_admin::message::{Answer, DrainMode, DrainState, Request};
+use node_admin::message::{Answer, Request};
+use node_view::operator::{DrainMode, DrainState};
 
 use super::{Environment, Failed, Socket, ask_at, json, path, print_out, wrong_answer};
 use crate::operate::drain_text;

@@ -1,7 +1,7 @@
 //! The drain of the node by an operator.
 
 use localize::DisksReport;
-use node_admin::message::DrainMode;
+use node_view::operator::DrainMode;
 use records::ExecutionType;
 
 use super::*;
