@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use node_view::snapshot::{About, MemoryChecks, NodeNumbers, NodeSnapshot, RmContact};
-use node_web::admin::{AdminOptions, AdminServer};
 use node_web::metrics::Metrics;
 use node_web::overview::Overview;
+use node_web::site::{WebOptions, WebServer};
 use node_web::source::{Changes, NodeSource, RoleHistories};
 use records::{EpochMillis, NodeId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -95,9 +95,9 @@ impl Lab {
             .build()
             .expect("a runtime");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let options = AdminOptions::default();
+        let options = WebOptions::default();
         let metrics = Arc::new(Metrics::new());
-        let bound = AdminServer::bind(any, Arc::new(idle()), metrics, options);
+        let bound = WebServer::bind(any, Arc::new(idle()), metrics, options);
         let server = runtime.block_on(bound).expect("a free port");
         let server = server.with_host_names(["node-1.example"]);
         let address = server.local_address();

@@ -6,7 +6,7 @@ use log_aggregation::aggregated_log::find;
 use log_aggregation::destination::Destination;
 use log_aggregation::remote;
 use log_aggregation::tfile::Compression;
-use node_web::admin::{OpenRemoteLog, RemoteLog, RemoteLogs};
+use node_web::site::{OpenRemoteLog, RemoteLog, RemoteLogs};
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of a remote file read at once.

@@ -34,8 +34,8 @@ mod slices;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use node_web::admin::AdminError;
 use node_web::overview::Overview;
+use node_web::site::WebError;
 use node_web::source::NodeSource as _;
 use records::NodeId;
 use service::Manager;
@@ -91,7 +91,7 @@ pub enum AgentError {
     Identity(#[from] IdentityError),
     /// The web port cannot be had.
     #[error("starting the web port (yarn.nodemanager.webapp.address)")]
-    Web(#[source] AdminError),
+    Web(#[source] WebError),
     /// The admin socket cannot be had.
     #[error("starting the admin socket (yarn.nodemanager.agent.admin.socket)")]
     Admin(#[source] node_admin::BindError),

@@ -3,7 +3,7 @@
 //!
 //! Counters and histograms are fed as things happen, through methods that take typed values, so
 //! that no caller writes a label. Gauges are set from a [`NodeSnapshot`] at each request for
-//! them: they are computed from the state and cannot drift. This module serves nothing; `admin`
+//! them: they are computed from the state and cannot drift. This module serves nothing; `site`
 //! does.
 
 mod calls;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use node_manager::AgentError;
-use node_web::admin::AdminError;
+use node_web::site::WebError;
 use records::error_chain;
 use thiserror::Error;
 
@@ -108,7 +108,7 @@ impl QuickstartError {
         match self {
             Self::ResourceManager(mini_rm::RmError::Bind { address, .. })
             | Self::Node {
-                source: AgentError::Web(AdminError::Bind { address, .. }),
+                source: AgentError::Web(WebError::Bind { address, .. }),
                 ..
             } => Some(address.port()),
             Self::Folder { .. }
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn no_port(address: std::net::SocketAddr, source: io::Error) -> QuickstartError {
-        let source = AdminError::Bind { address, source };
+        let source = WebError::Bind { address, source };
         QuickstartError::Node {
             number: 2,
             source: AgentError::Web(source),

@@ -7,7 +7,7 @@ use hadoop_conf::site_xml::{Origin, Properties};
 use hadoop_conf::{DefaultSource, Expected, PropertyReader, Secrets, parse};
 use hadoop_fs::FsConfig;
 use localize::config::{DeletionConfig, LocalizerConfig};
-use node_web::admin::conf::ShownProperty;
+use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
 use super::read_node::none_or_more;

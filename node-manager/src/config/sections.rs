@@ -13,7 +13,7 @@ use localize::config::{DeletionConfig, DirsConfig, DiskHealthConfig, LocalizerCo
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
 use node_script::Script;
-use node_web::admin::conf::ShownProperty;
+use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 use shuffle::ShuffleConfig;
 

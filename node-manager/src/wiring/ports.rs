@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use amrm_proxy::node_updates::NodeUpdateTask;
 use container_runtime::open_files;
-use node_web::admin::{AdminError, AdminOptions, AdminServer};
 use node_web::metrics::{Metrics, Port};
+use node_web::site::{WebError, WebOptions, WebServer};
 use records::NodeId;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,7 @@ use crate::operators::Operators;
 /// The servers, listening, and what is known by their ports.
 pub(super) struct Ports {
     rpc: RpcServer,
-    web: AdminServer<Handle>,
+    web: WebServer<Handle>,
     /// The admin socket with the node that it asks; `None`: there is none.
     operators: Option<(node_admin::AdminServer, Handle)>,
     proxy: Option<ProxyPort>,
@@ -78,9 +78,9 @@ impl Ports {
                 "the container management port (yarn.nodemanager.address)",
             ))?;
         let stuck = service_manager::stuck_parts(&shared.vitals);
-        let options = AdminOptions {
+        let options = WebOptions {
             remote_logs: slices::remote_logs(config, &shared.files),
-            ..slices::admin(config, process.utc_offset, &descriptors, stuck)
+            ..slices::web(config, process.utc_offset, &descriptors, stuck)
         };
         let web = listen_web(config, shared, sockets, options).await?;
         let operators = listen_to_operators(config, &shared.metrics)?;
@@ -178,14 +178,14 @@ async fn listen_web(
     config: &Config,
     shared: &Shared,
     sockets: &Sockets<'_>,
-    options: AdminOptions,
-) -> Result<AdminServer<Handle>, AgentError> {
+    options: WebOptions,
+) -> Result<WebServer<Handle>, AgentError> {
     let address = node_identity::resolve(&config.addresses.web_bind()).await?;
     let (source, metrics) = (Arc::new(shared.handle.clone()), Arc::clone(&shared.metrics));
     let web = match sockets.take("web", address) {
-        Some(kept) => AdminServer::listening(kept, source, metrics, options)
-            .map_err(|source| AdminError::Bind { address, source }),
-        None => AdminServer::bind(address, source, metrics, options).await,
+        Some(kept) => WebServer::listening(kept, source, metrics, options)
+            .map_err(|source| WebError::Bind { address, source }),
+        None => WebServer::bind(address, source, metrics, options).await,
     };
     let web = web.map_err(AgentError::Web)?;
     sockets.keep("web", &web);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use container_runtime::launch::Launcher;
 use node_view::snapshot::{Counts, RmContact};
-use node_web::admin::StuckParts;
+use node_web::site::StuckParts;
 use node_web::source::NodeSource as _;
 use service::{Limits, Manager, Message, Sign, Vitals, Watchdog};
 use tokio::sync::watch;

@@ -15,7 +15,7 @@ use log_aggregation::upload::Uploader;
 use log_aggregation::{ServiceConfig, remote};
 use node_admin::access::AdminRules;
 use node_view::snapshot::{About, MemoryChecks, Versions};
-use node_web::admin::{AdminOptions, RemoteReader, StuckParts};
+use node_web::site::{RemoteReader, StuckParts, WebOptions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 use wire::client::{ClientAuth, ClientOptions};
@@ -94,14 +94,14 @@ pub(super) fn offer(config: &Config, hardware: Hardware) -> isolation::Offer {
     }
 }
 
-pub(super) fn admin(
+pub(super) fn web(
     config: &Config,
     utc_offset: UtcOffset,
     descriptors: &Descriptors,
     stuck: StuckParts,
-) -> AdminOptions {
-    let defaults = AdminOptions::default();
-    AdminOptions {
+) -> WebOptions {
+    let defaults = WebOptions::default();
+    WebOptions {
         limits: defaults.limits.within_descriptors(descriptors.web),
         log_aggregation_enabled: config.logs.aggregation_enabled,
         log_server_url: config.logs.server_url.clone(),

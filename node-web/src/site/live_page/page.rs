@@ -18,8 +18,8 @@ use time::UtcOffset;
 use super::chart;
 use super::document::{clock, iso};
 use super::texts::{AttemptTexts, Texts};
-use crate::admin::html::{LIVE, Page, path_segment};
 use crate::overview::Overview;
+use crate::site::html::{LIVE, Page, path_segment};
 
 /// Returns the whole page, which needs no script.
 pub(super) fn page(overview: &Overview, offset: UtcOffset) -> String {

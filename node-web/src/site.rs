@@ -50,7 +50,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use aggregated::{OpenRemoteLog, RemoteLog, RemoteLogs, RemoteReader};
-pub use server::{AdminError, AdminServer};
+pub use server::{WebError, WebServer};
 pub use stuck::StuckParts;
 
 use crate::metrics::{Metrics, Port};
@@ -85,7 +85,7 @@ const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
 
 /// Options of the web server, from the configuration.
 #[derive(Clone, Debug)]
-pub struct AdminOptions {
+pub struct WebOptions {
     /// `yarn.log-aggregation-enable`: whether logs may be elsewhere once an application is gone.
     pub log_aggregation_enabled: bool,
     /// `yarn.log.server.url`: where pages send a reader for such logs.
@@ -109,7 +109,7 @@ pub struct AdminOptions {
     pub stuck: StuckParts,
 }
 
-impl Default for AdminOptions {
+impl Default for WebOptions {
     /// No log server, times in UTC.
     fn default() -> Self {
         Self {
@@ -133,7 +133,7 @@ struct Site<S> {
     source: Arc<S>,
     metrics: Arc<Metrics>,
     refusals: Arc<Refusals>,
-    options: Arc<AdminOptions>,
+    options: Arc<WebOptions>,
     hosts: HostNames,
     work: Semaphore,
     /// Memory for long answers, in KiB.
@@ -149,7 +149,7 @@ struct Site<S> {
 #[derive(Debug)]
 struct Visit {
     node: Arc<NodeSnapshot>,
-    options: Arc<AdminOptions>,
+    options: Arc<WebOptions>,
     target: Target,
     /// The client wants REST documents in XML.
     xml: bool,
@@ -164,7 +164,7 @@ impl Visit {
 }
 
 impl<S: NodeSource> Site<S> {
-    fn new(source: Arc<S>, metrics: Arc<Metrics>, options: AdminOptions) -> Self {
+    fn new(source: Arc<S>, metrics: Arc<Metrics>, options: WebOptions) -> Self {
         Self {
             source,
             refusals: metrics.refusals(Port::Web),

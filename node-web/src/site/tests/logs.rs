@@ -324,11 +324,11 @@ async fn a_log_longer_than_a_chunk_arrives_whole_and_in_order() {
 
 #[tokio::test]
 async fn an_unknown_application_leads_to_the_log_server() {
-    let options = AdminOptions {
+    let options = WebOptions {
         log_aggregation_enabled: true,
         log_server_url: Some("http://history:19888/jobhistory/logs".to_owned()),
         log_server_web_service_url: Some("http://history:8188/ws/v1".to_owned()),
-        ..AdminOptions::default()
+        ..WebOptions::default()
     };
     let lab = Lab::start_with(node(), options).await;
     let page = lab
@@ -357,9 +357,9 @@ async fn an_unknown_application_leads_to_the_log_server() {
 
 #[tokio::test]
 async fn without_a_log_server_an_unknown_application_is_not_found() {
-    let options = AdminOptions {
+    let options = WebOptions {
         log_aggregation_enabled: true,
-        ..AdminOptions::default()
+        ..WebOptions::default()
     };
     let lab = Lab::start_with(node(), options).await;
     let page = lab.get(&format!("/node/containerlogs/{ID}/alice")).await;

@@ -10,8 +10,8 @@ use role_history::opt_in::SERVICE_VARIABLE;
 use time::UtcOffset;
 
 use super::{Totals, ago, ask_reason, escalates_in_ms, source};
-use crate::admin::answer::Answer;
-use crate::admin::pages::{fact, page};
+use crate::site::answer::Answer;
+use crate::site::pages::{fact, page};
 use crate::source::RoleHistories;
 
 /// Answers with the list of services.

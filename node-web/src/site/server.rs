@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::Answer;
 use super::body::Body;
-use super::{AdminOptions, Site};
+use super::{Site, WebOptions};
 use crate::metrics::{Metrics, Port};
 use crate::source::NodeSource;
 
 /// Reason for which there is no web server.
 #[derive(Debug, Error)]
-pub enum AdminError {
+pub enum WebError {
     /// The address cannot be listened on.
     #[error("cannot listen for web clients on {address}")]
     Bind {
@@ -35,12 +35,12 @@ pub enum AdminError {
 
 /// A web server that has its port but does not serve yet.
 #[derive(Debug)]
-pub struct AdminServer<S> {
+pub struct WebServer<S> {
     server: HttpServer,
     site: Site<S>,
 }
 
-impl<S: NodeSource> AdminServer<S> {
+impl<S: NodeSource> WebServer<S> {
     /// Listens on `address`; port 0 lets the system choose one.
     ///
     /// # Errors
@@ -49,10 +49,10 @@ impl<S: NodeSource> AdminServer<S> {
         address: SocketAddr,
         source: Arc<S>,
         metrics: Arc<Metrics>,
-        options: AdminOptions,
-    ) -> Result<Self, AdminError> {
+        options: WebOptions,
+    ) -> Result<Self, WebError> {
         let server = HttpServer::bind(address, options.limits).await;
-        let server = server.map_err(|source| AdminError::Bind { address, source })?;
+        let server = server.map_err(|source| WebError::Bind { address, source })?;
         Ok(Self::with(server, source, metrics, options))
     }
 
@@ -64,7 +64,7 @@ impl<S: NodeSource> AdminServer<S> {
         listener: std::net::TcpListener,
         source: Arc<S>,
         metrics: Arc<Metrics>,
-        options: AdminOptions,
+        options: WebOptions,
     ) -> io::Result<Self> {
         let server = HttpServer::listening(listener, options.limits)?;
         Ok(Self::with(server, source, metrics, options))
@@ -74,7 +74,7 @@ impl<S: NodeSource> AdminServer<S> {
         server: HttpServer,
         source: Arc<S>,
         metrics: Arc<Metrics>,
-        options: AdminOptions,
+        options: WebOptions,
     ) -> Self {
         let server = server.with_refusals(metrics.refusals(Port::Web));
         let site = Site::new(source, metrics, options);
@@ -123,7 +123,7 @@ impl<S: NodeSource> AdminServer<S> {
     }
 }
 
-impl<S> AsFd for AdminServer<S> {
+impl<S> AsFd for WebServer<S> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.server.as_fd()
     }

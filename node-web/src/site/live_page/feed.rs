@@ -34,11 +34,11 @@ const RETRY_MS: u64 = 2_000;
 
 /// Everybody who can follow does already.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::admin) struct NoSlot;
+pub(in crate::site) struct NoSlot;
 
 /// Source of followers' events.
 #[derive(Debug)]
-pub(in crate::admin) struct Feed {
+pub(in crate::site) struct Feed {
     events: watch::Sender<Bytes>,
     slots: Arc<Semaphore>,
     joined: Notify,
@@ -46,7 +46,7 @@ pub(in crate::admin) struct Feed {
 }
 
 impl Feed {
-    pub(in crate::admin) fn new() -> Self {
+    pub(in crate::site) fn new() -> Self {
         Self {
             events: watch::Sender::new(Bytes::new()),
             slots: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
@@ -57,7 +57,7 @@ impl Feed {
 
     /// Makes an event after each change while there are followers, until `shutdown`; then ends
     /// all streams.
-    pub(in crate::admin) async fn run<S: NodeSource>(
+    pub(in crate::site) async fn run<S: NodeSource>(
         &self,
         source: &S,
         offset: UtcOffset,
@@ -108,7 +108,7 @@ impl Feed {
     }
 
     /// A place among the followers.
-    pub(in crate::admin) fn join(&self) -> Result<Place, NoSlot> {
+    pub(in crate::site) fn join(&self) -> Result<Place, NoSlot> {
         let slot = Arc::clone(&self.slots).try_acquire_owned();
         let slot = slot.map_err(|_| NoSlot)?;
         let events = self.events.subscribe();
@@ -129,7 +129,7 @@ fn event(overview: &Overview, offset: UtcOffset) -> Bytes {
 
 /// A follower that has got nothing yet.
 #[derive(Debug)]
-pub(in crate::admin) struct Place {
+pub(in crate::site) struct Place {
     events: watch::Receiver<Bytes>,
     ended: CancellationToken,
     _slot: OwnedSemaphorePermit,
@@ -138,7 +138,7 @@ pub(in crate::admin) struct Place {
 impl Place {
     /// The follower's stream. It begins with `first`, taken after the place: so no change falls
     /// between the two.
-    pub(in crate::admin) fn stream(self, first: &Overview, offset: UtcOffset) -> Events {
+    pub(in crate::site) fn stream(self, first: &Overview, offset: UtcOffset) -> Events {
         let first = event(first, offset);
         Events {
             next: Box::pin(async move { (Some(first), self) }),
@@ -158,13 +158,13 @@ impl Place {
 }
 
 /// A follower's stream of events.
-pub(in crate::admin) struct Events {
+pub(in crate::site) struct Events {
     next: Pin<Box<dyn Future<Output = (Option<Bytes>, Place)> + Send>>,
 }
 
 impl Events {
     /// The next event; `None` at the end, after which it must not be asked again.
-    pub(in crate::admin) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    pub(in crate::site) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let (event, place) = ready!(self.next.as_mut().poll(cx));
         if event.is_some() {
             self.next = Box::pin(place.next());

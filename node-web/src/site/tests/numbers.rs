@@ -103,7 +103,7 @@ async fn jmx_tells_the_opportunistic_containers_of_the_moment() {
     };
     let root = tempfile::tempdir().unwrap();
     let logs = root.path().to_owned();
-    let lab = Lab::serve(source, AdminOptions::default(), logs, root).await;
+    let lab = Lab::serve(source, WebOptions::default(), logs, root).await;
     for looks in 1..4 {
         let query = "qry=Hadoop:service=NodeManager,name=NodeManagerMetrics";
         let beans = lab.get(&format!("/jmx?{query}")).await.json();
@@ -121,12 +121,12 @@ async fn the_configuration_is_shown_in_both_forms() {
         is_final,
         source: "yarn-site.xml".to_owned(),
     };
-    let options = AdminOptions {
+    let options = WebOptions {
         properties: Arc::new([
             property("a", Some("<1>"), true),
             property("b.secret", None, false),
         ]),
-        ..AdminOptions::default()
+        ..WebOptions::default()
     };
     let lab = Lab::start_with(busy_node(), options).await;
     let all = lab.get("/conf").await;

@@ -106,10 +106,10 @@ fn busy_node() -> NodeSnapshot {
 
 impl Lab {
     async fn start(node: NodeSnapshot) -> Self {
-        Self::start_with(node, AdminOptions::default()).await
+        Self::start_with(node, WebOptions::default()).await
     }
 
-    async fn start_with(mut node: NodeSnapshot, options: AdminOptions) -> Self {
+    async fn start_with(mut node: NodeSnapshot, options: WebOptions) -> Self {
         let root = tempfile::tempdir().unwrap();
         let logs = root.path().join(APP.to_string()).join(ID);
         fs::create_dir_all(&logs).unwrap();
@@ -119,11 +119,11 @@ impl Lab {
 
     async fn serve(
         source: impl NodeSource,
-        options: AdminOptions,
+        options: WebOptions,
         logs: PathBuf,
         root: TempDir,
     ) -> Self {
-        let server = AdminServer::bind(
+        let server = WebServer::bind(
             SocketAddr::from(([127, 0, 0, 1], 0)),
             Arc::new(source),
             Arc::new(Metrics::new()),

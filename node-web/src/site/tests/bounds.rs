@@ -52,9 +52,9 @@ async fn a_client_that_sends_its_request_too_slowly_is_dropped() {
         idle_timeout: Duration::from_millis(50),
         ..Limits::default()
     };
-    let options = AdminOptions {
+    let options = WebOptions {
         limits,
-        ..AdminOptions::default()
+        ..WebOptions::default()
     };
     let lab = Lab::start_with(busy_node(), options).await;
     for begin in ["", "GET / HTTP/1.1\r\nHost: localhost\r\n"] {
@@ -86,7 +86,7 @@ async fn shutdown_ends_idle_and_half_sent_connections_and_gives_the_port_back() 
 async fn an_agent_that_is_stopping_says_so_and_still_gives_its_counters() {
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
     let (source, metrics) = (Arc::new(Fixed(None)), Arc::new(Metrics::new()));
-    let server = AdminServer::bind(address, source, metrics, AdminOptions::default())
+    let server = WebServer::bind(address, source, metrics, WebOptions::default())
         .await
         .unwrap();
     let lab = Lab {
@@ -171,9 +171,9 @@ async fn long_answers_that_nobody_reads_are_bounded_in_memory() {
 
 #[tokio::test]
 async fn a_request_for_another_host_is_misdirected() {
-    let options = AdminOptions {
+    let options = WebOptions {
         hosts: vec!["extra.example".to_owned()],
-        ..AdminOptions::default()
+        ..WebOptions::default()
     };
     let lab = Lab::start_with(busy_node(), options).await;
     for (path, host, status) in [

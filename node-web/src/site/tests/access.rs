@@ -17,9 +17,9 @@ async fn private(rules: AccessRules) -> Lab {
         own_user: "yarn".to_owned(),
         ..rules
     };
-    let options = AdminOptions {
+    let options = WebOptions {
         access: Arc::new(rules),
-        ..AdminOptions::default()
+        ..WebOptions::default()
     };
     let lab = Lab::start_with(node, options).await;
     fs::write(lab.logs.join("stdout"), "its password").unwrap();
