@@ -331,11 +331,7 @@ impl ContainerManagementProtocol for ContainerManager {
         request: GetLocalizationStatusesRequestProto,
     ) -> Result<GetLocalizationStatusesResponseProto, RemoteException> {
         self.counted(RpcMethod::GetLocalizationStatuses, async {
-            let ask = |asker, ids| {
-                self.handle.run_until(move |core, reply, now| {
-                    core.localization_statuses(asker, ids, reply, now);
-                })
-            };
+            let ask = |asker, ids| self.handle.localization_statuses(asker, ids);
             let (succeeded, failed_requests) = self.each(caller, request.container_id, ask).await?;
             let cntn_localization_statuses = succeeded
                 .into_iter()

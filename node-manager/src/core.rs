@@ -54,15 +54,12 @@ mod worker_events;
 pub(crate) use admit::is_unauthorized;
 pub use admit::{Asker, StartOutcome, StartRequest};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
-pub use effect::{
-    Effect, LaunchOrder, LinkOrder, LocalizationAnswers, LocalizationQuery, LocalizeFor, Record,
-    ReinitStage,
-};
+pub use effect::{Effect, LaunchOrder, LinkOrder, LocalizeFor, Record, ReinitStage};
 pub use health::HealthEvent;
 pub use logs::{LogAggregation, LogOrder};
 pub use reinit::ReinitRequest;
 pub use remember::StoreOrder;
-pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
+pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport, Wait};
 pub use restore::{AdoptOrder, RestoredState};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -73,7 +70,6 @@ use localize::{ContainerDirs, LocalizedResource, SetNumber};
 use node_view::snapshot::About;
 use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
-use tokio::sync::oneshot;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
 };
@@ -175,9 +171,9 @@ pub struct Core {
     rm_identifier: Option<i64>,
     /// Set once the agent is stopping: no container starts any more.
     stopping: bool,
-    /// Callers to notify when no container lives. Filled by a stop and by a resync that keeps no
-    /// containers, one at a time.
-    waiting_for_end: Vec<oneshot::Sender<()>>,
+    /// Whether a caller waits until no container lives. Set by a stop and by a resync that keeps no
+    /// containers.
+    awaits_end: bool,
     secrets: Arc<NodeSecrets>,
     /// Budget of the launch contexts that wait here and in the launcher's queue.
     contexts: Arc<ContextBudget>,
@@ -230,7 +226,7 @@ impl Core {
             increased: BTreeMap::new(),
             rm_identifier: None,
             stopping: false,
-            waiting_for_end: Vec::new(),
+            awaits_end: false,
             secrets: parts.secrets,
             contexts,
             journal: journal::Journal::default(),

@@ -15,15 +15,18 @@ use std::sync::{Arc, Weak};
 
 use amrm_proxy::AmrmProxy;
 use amrm_proxy::attempts::Activity;
+use localize::SetNumber;
 use node_view::snapshot::{NodeNumbers, NodeSnapshot};
 use node_web::overview::{MASTERS_LISTED_MAX, Overview};
 use node_web::source::{Changes, NodeSource, RoleHistories};
-use records::Now;
+use records::{ContainerId, Now};
 use state_store::{Commits, NotStored, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
+use wire::exception::RemoteException;
+use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
 use crate::clock::Clock;
-use crate::core::{Core, Effect};
+use crate::core::{Asker, Core, Effect, Wait};
 use crate::worker_event::{WorkerEvent, WorkerEvents};
 
 /// Capacity of the job queue; a sender waits while it is full, which slows callers down and loses
@@ -35,17 +38,37 @@ pub const JOBS_MAX: usize = 1024;
 #[error("the agent is stopping")]
 pub struct Stopped;
 
-/// Function that performs one effect without waiting, and returns an event for the core if the
-/// result is known at once.
-pub type Perform = Box<dyn FnMut(Effect) -> Option<WorkerEvent> + Send>;
+/// Performer of what the core orders. No method waits.
+pub trait Perform: Send {
+    /// Performs one effect, and returns an event for the core if the result is known at once.
+    fn perform(&mut self, effect: Effect) -> Option<WorkerEvent>;
+
+    /// Answers what has become of the resources of containers, after all effects so far.
+    fn answer_localization(&mut self, query: LocalizationQuery);
+}
+
+/// Answers to `getLocalizationStatuses`, in order.
+pub type LocalizationAnswers = Vec<Result<Vec<LocalizationStatusProto>, RemoteException>>;
+
+/// A `getLocalizationStatuses` call after the core's checks.
+#[derive(Debug)]
+pub struct LocalizationQuery {
+    /// Containers to report on, with the last of their sets of resources, or their refusals, in the
+    /// order of the call.
+    pub checked: Vec<Result<(ContainerId, SetNumber), RemoteException>>,
+    /// Receiver of the answers.
+    pub reply: oneshot::Sender<LocalizationAnswers>,
+}
 
 type Job = Box<dyn FnOnce(&mut Owner, Now) + Send>;
 
 /// The core and the means to perform its effects.
 struct Owner {
     core: Core,
-    perform: Perform,
+    performer: Box<dyn Perform>,
     clock: Clock,
+    /// Callers that wait until no container lives.
+    waiting_for_ends: Vec<oneshot::Sender<()>>,
 }
 
 impl Owner {
@@ -58,7 +81,12 @@ impl Owner {
                 return;
             }
             for effect in effects {
-                if let Some(event) = (self.perform)(effect) {
+                if matches!(effect, Effect::AllEnded) {
+                    for caller in self.waiting_for_ends.drain(..) {
+                        // The caller may have stopped waiting.
+                        let _gone = caller.send(());
+                    }
+                } else if let Some(event) = self.performer.perform(effect) {
                     self.core.handle(event, now, self.clock.now_us());
                 }
             }
@@ -133,45 +161,61 @@ impl Handle {
         &self,
         work: impl FnOnce(&mut Core, Now) -> T + Send + 'static,
     ) -> Result<T, Stopped> {
-        self.ask(|reply, core, now| {
-            let result = work(core, now);
-            Some((reply, result))
+        self.ask(|reply, owner, now| {
+            let result = work(&mut owner.core, now);
+            owner.settle(now);
+            // The caller may have gone away; the work has been done all the same.
+            let _gone = reply.send(result);
         })
         .await
     }
 
-    /// Runs `work` on the core and returns what it, or an effect of it, sends to the reply.
+    /// Runs `work` on the core, performs the effects, and returns when the containers have ended
+    /// that it waits for.
     ///
     /// # Errors
     /// [`Stopped`].
-    pub async fn run_until<T: Send + 'static>(
+    pub async fn run_until_ended(
         &self,
-        work: impl FnOnce(&mut Core, oneshot::Sender<T>, Now) + Send + 'static,
-    ) -> Result<T, Stopped> {
-        self.ask(|reply, core, now| {
-            work(core, reply, now);
-            None
+        work: impl FnOnce(&mut Core, Now) -> Wait + Send + 'static,
+    ) -> Result<(), Stopped> {
+        self.ask(|reply, owner, now| match work(&mut owner.core, now) {
+            Wait::ForEnds => {
+                owner.waiting_for_ends.push(reply);
+                owner.settle(now);
+            }
+            Wait::Over => {
+                owner.settle(now);
+                let _gone = reply.send(());
+            }
         })
         .await
     }
 
-    /// Queues a job and waits for its answer. An answer that `work` returns is sent after the
-    /// effects are performed.
+    /// Answers `getLocalizationStatuses`: the core checks the call, the performer knows the answer.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub async fn localization_statuses(
+        &self,
+        asker: Asker,
+        ids: Vec<ContainerId>,
+    ) -> Result<LocalizationAnswers, Stopped> {
+        self.ask(move |reply, owner, now| {
+            let checked = owner.core.localization_sets(asker, ids, now);
+            let query = LocalizationQuery { checked, reply };
+            owner.performer.answer_localization(query);
+        })
+        .await
+    }
+
+    /// Queues a job and waits until the reply is used.
     async fn ask<T: Send + 'static>(
         &self,
-        work: impl FnOnce(oneshot::Sender<T>, &mut Core, Now) -> Option<(oneshot::Sender<T>, T)>
-        + Send
-        + 'static,
+        job: impl FnOnce(oneshot::Sender<T>, &mut Owner, Now) + Send + 'static,
     ) -> Result<T, Stopped> {
         let (reply, answer) = oneshot::channel();
-        let job: Job = Box::new(move |owner, now| {
-            let answered = work(reply, &mut owner.core, now);
-            owner.settle(now);
-            if let Some((reply, result)) = answered {
-                // The caller may have gone away; the work has been done all the same.
-                let _gone = reply.send(result);
-            }
-        });
+        let job: Job = Box::new(move |owner, now| job(reply, owner, now));
         self.jobs.send(job).await.map_err(|_| Stopped)?;
         answer.await.map_err(|_| Stopped)
     }
@@ -267,15 +311,16 @@ pub fn channel() -> (Handle, Inbox) {
 /// what is due is done: the second half of their work is the core's order.
 pub async fn run(
     core: Core,
-    perform: Perform,
+    performer: Box<dyn Perform>,
     mut inbox: Inbox,
     mut workers: WorkerEvents,
     clock: Clock,
 ) {
     let mut owner = Owner {
         core,
-        perform,
+        performer,
         clock,
+        waiting_for_ends: Vec::new(),
     };
     // Performs what a core that goes on where another has ended wants done at once.
     owner.settle(clock.now());

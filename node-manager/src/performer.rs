@@ -26,9 +26,9 @@ use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 use crate::audit;
 use crate::aux_services::AuxServices;
 use crate::core::{
-    AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizationQuery, LocalizeFor, LogOrder, Record,
-    StoreOrder,
+    AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Record, StoreOrder,
 };
+use crate::core_task::{LocalizationQuery, Perform};
 use crate::launch_plan::{PlanMaker, link_to};
 use crate::recovery::StateWriter;
 use crate::runtimes::RuntimeChecks;
@@ -72,9 +72,8 @@ pub struct Performer {
     pub records: Option<StateWriter>,
 }
 
-impl Performer {
-    /// Performs one effect. Returns an event for the core if the result is known at once.
-    pub fn perform(&mut self, effect: Effect) -> Option<WorkerEvent> {
+impl Perform for Performer {
+    fn perform(&mut self, effect: Effect) -> Option<WorkerEvent> {
         match effect {
             Effect::InitializeApplication {
                 id,
@@ -134,17 +133,30 @@ impl Performer {
             Effect::EndPipelines(id) => self.with_proxy(|proxy| proxy.application_ended(id)),
             Effect::Logs(order) => return self.order_logs(order),
             Effect::DeleteLogs(id) => self.deletion.delete(self.dirs.log_deletions(id)),
-            Effect::AnswerLocalization(query) => self.answer_localization(query),
             Effect::Adopt(order) => self.adopt(*order),
             Effect::Store(order) => self.store(&order),
-            // The caller may have stopped waiting.
-            Effect::NotifyEnded(waiter) => drop(waiter.send(())),
+            // The core's task knows who waits.
+            Effect::AllEnded => {}
             Effect::HeartbeatNow => self.heartbeat_now.notify_one(),
             Effect::Record(record) => self.record(record),
         }
         None
     }
 
+    fn answer_localization(&mut self, query: LocalizationQuery) {
+        self.localizer.read_statuses(move |statuses| {
+            let mut budget = AnswerBudget(LOCALIZATION_ANSWER_BYTES_MAX);
+            let answers = query.checked.into_iter().map(|checked| {
+                let (id, set) = checked?;
+                budget.spend(|| statuses(id, set).into_iter().map(status_proto).collect())
+            });
+            // The caller's connection may be gone.
+            let _gone = query.reply.send(answers.collect());
+        });
+    }
+}
+
+impl Performer {
     fn with_proxy(&self, run: impl FnOnce(&AmrmProxy)) {
         if let Some(proxy) = &self.proxy {
             run(proxy);
@@ -299,18 +311,6 @@ impl Performer {
             LogOrder::Finish(id) => return logs.finish(id).map(WorkerEvent::LogsUploaded),
         }
         None
-    }
-
-    fn answer_localization(&self, query: LocalizationQuery) {
-        self.localizer.read_statuses(move |statuses| {
-            let mut budget = AnswerBudget(LOCALIZATION_ANSWER_BYTES_MAX);
-            let answers = query.checked.into_iter().map(|checked| {
-                let (id, set) = checked?;
-                budget.spend(|| statuses(id, set).into_iter().map(status_proto).collect())
-            });
-            // The caller's connection may be gone.
-            let _gone = query.reply.send(answers.collect());
-        });
     }
 
     fn record(&self, record: Record) {

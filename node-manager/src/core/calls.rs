@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
+use localize::SetNumber;
 use records::{ApplicationAttemptId, ContainerId, ContainerState, ExecutionType, Now};
 use sched::{ContainerSpec, Event, KillReason};
-use tokio::sync::oneshot;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
@@ -14,7 +14,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::admit::{Purpose, authorize_token, refusal_to_exception, yarn_exception};
 use super::diagnostics_budget::{ANSWER_DIAGNOSTICS_BYTES_MAX, keep_end};
-use super::effect::{Effect, LocalizationAnswers, LocalizationQuery, Record};
+use super::effect::{Effect, Record};
 use super::{Asker, Core};
 
 impl Core {
@@ -79,24 +79,22 @@ impl Core {
         self.status_of(&id).ok_or_else(|| unknown(&id))
     }
 
-    /// `getLocalizationStatuses` for containers; `reply` gets one answer each, in order, with the
-    /// errors of [`Self::container_status`].
-    pub fn localization_statuses(
-        &mut self,
+    /// `getLocalizationStatuses`: the last of each container's sets of resources, in order, of
+    /// which the localizer knows the statuses, with the errors of [`Self::container_status`].
+    #[must_use]
+    pub fn localization_sets(
+        &self,
         asker: Asker,
         ids: Vec<ContainerId>,
-        reply: oneshot::Sender<LocalizationAnswers>,
         now: Now,
-    ) {
+    ) -> Vec<Result<(ContainerId, SetNumber), RemoteException>> {
         let checked = ids.into_iter().map(|id| {
             authorize(asker.attempt, &id, "get status for")?;
             self.require_known(&id, now)?;
             let record = self.containers.get(&id);
             Ok((id, record.map(|record| record.set).unwrap_or_default()))
         });
-        let checked = checked.collect();
-        let query = LocalizationQuery { checked, reply };
-        self.effects.push(Effect::AnswerLocalization(query));
+        checked.collect()
     }
 
     /// `updateContainer` for one container, its token verified: a new size, a new execution type,

@@ -246,9 +246,8 @@ impl Role {
             | Effect::FinishApplication { .. }
             | Effect::EndPipelines(_)
             | Effect::DeleteLogs(_)
-            | Effect::AnswerLocalization(_)
             | Effect::Store(_)
-            | Effect::NotifyEnded(_)
+            | Effect::AllEnded
             | Effect::HeartbeatNow
             | Effect::Record(_) => Self::Free,
         }

@@ -9,9 +9,6 @@ use localize::{ContainerDirs, LocalizedResource, ResourceSpec, SetNumber, UsedSe
 use node_view::outcome::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
-use tokio::sync::oneshot;
-use wire::exception::RemoteException;
-use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
 use super::{AdoptOrder, Asker, LogOrder, StoreOrder};
 use crate::context_budget::HeldContext;
@@ -103,14 +100,12 @@ pub enum Effect {
     Logs(LogOrder),
     /// Delete the logs of an application.
     DeleteLogs(ApplicationId),
-    /// Answer `getLocalizationStatuses`, whose checks are done.
-    AnswerLocalization(LocalizationQuery),
     /// Take over the process of an earlier agent's container. Events report its end.
     Adopt(Box<AdoptOrder>),
     /// Store or forget a record for the next agent.
     Store(StoreOrder),
-    /// Notify a caller that waited for the end of all containers.
-    NotifyEnded(oneshot::Sender<()>),
+    /// Notify the callers that wait for the end of all containers.
+    AllEnded,
     /// Send a heartbeat out of turn.
     HeartbeatNow,
     /// Record a decision or an observation in metrics and audit log.
@@ -156,19 +151,6 @@ pub struct LaunchOrder {
     pub dirs: Arc<OnceLock<ContainerDirs>>,
     /// Duration of the localization; zero for a container without resources.
     pub localized_in: Duration,
-}
-
-/// Answers to `getLocalizationStatuses`, in order.
-pub type LocalizationAnswers = Vec<Result<Vec<LocalizationStatusProto>, RemoteException>>;
-
-/// A `getLocalizationStatuses` call after the core's checks.
-#[derive(Debug)]
-pub struct LocalizationQuery {
-    /// Containers to report on, with the last of their sets of resources, or their refusals, in the
-    /// order of the call.
-    pub checked: Vec<Result<(ContainerId, SetNumber), RemoteException>>,
-    /// Receiver of the answers.
-    pub reply: oneshot::Sender<LocalizationAnswers>,
 }
 
 /// Stage of a re-initialization.

@@ -160,7 +160,7 @@ mod tests {
     use crate::core::tests::{
         RM_IDENTIFIER, asker, at_second as at, core_with, request, request_for,
     };
-    use crate::core::{Delivery, HeartbeatOrders};
+    use crate::core::{Delivery, HeartbeatOrders, Wait};
     use crate::worker_event::WorkerEvent;
 
     fn core() -> Core {
@@ -314,8 +314,7 @@ mod tests {
         core.start(asker(), request(1), at(1));
         let started = core.live_revision();
         assert!(started > before);
-        let (done, _) = tokio::sync::oneshot::channel();
-        core.resync(true, done, at(2));
+        assert_eq!(core.resync(true, at(2)), Wait::Over);
         assert!(core.live_revision() > started);
         assert_eq!(core.overview().rm.0, RmContact::Registering);
     }

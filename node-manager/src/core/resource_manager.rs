@@ -11,7 +11,6 @@ use refusals::Findings;
 use sched::{
     ContainerQueuingLimit, ContainerSpec, Event, KillReason, OpportunisticContainersStatus,
 };
-use tokio::sync::oneshot;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto, LogAggregationReportProto,
     NmContainerStatusProto,
@@ -80,6 +79,16 @@ pub struct HeartbeatOrders {
     pub resource: Option<Resource>,
 }
 
+/// Whether a caller that has ordered the end of containers has to wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Wait {
+    /// There is nothing to wait for.
+    Over,
+    /// Containers live; [`Effect::AllEnded`] follows when none does any more.
+    ForEnds,
+}
+
 impl Core {
     /// Returns the node's part of `registerNodeManager`.
     #[must_use]
@@ -103,10 +112,10 @@ impl Core {
         }
     }
 
-    /// The RM does not know this node any more: nothing starts until it is registered again. `done`
-    /// is notified when the registration may follow: at once, or when all containers have ended if
-    /// they are not kept.
-    pub fn resync(&mut self, keep_containers: bool, done: oneshot::Sender<()>, now: Now) {
+    /// The RM does not know this node any more: nothing starts until it is registered again. The
+    /// registration may follow after the wait: at once, or when all containers have ended if they
+    /// are not kept.
+    pub fn resync(&mut self, keep_containers: bool, now: Now) -> Wait {
         self.rm_identifier = None;
         if self.set_rm_contact(RmContact::Registering, now) {
             self.decided(Decision::Resync, now);
@@ -116,16 +125,15 @@ impl Core {
         let containers = &self.containers;
         self.ledger.drop_pending(|id| containers.contains_key(id));
         if keep_containers {
-            self.effects.push(Effect::NotifyEnded(done));
-            return;
+            return Wait::Over;
         }
-        self.waiting_for_end.push(done);
+        self.awaits_end = true;
         let ids: Vec<ApplicationId> = self.applications.iter().map(|(id, _)| *id).collect();
         for id in ids {
             let reason = KillReason::ResourceManager;
             self.must_feed(Event::KillApplication { id, reason }, now);
         }
-        self.notify_if_all_ended();
+        self.wait_for_ends()
     }
 
     /// Returns the node's part of `nodeHeartbeat`.
@@ -214,16 +222,26 @@ impl Core {
         }
     }
 
-    /// Ends every application and refuses new containers. `done` is notified when no container
-    /// lives any more.
-    pub fn stop(&mut self, done: oneshot::Sender<()>, now: Now) {
+    /// Ends every application and refuses new containers. The wait is over when no container lives
+    /// any more.
+    pub fn stop(&mut self, now: Now) -> Wait {
         self.stopping = true;
-        self.waiting_for_end.push(done);
+        self.awaits_end = true;
         let ids: Vec<ApplicationId> = self.applications.unfinished().collect();
         for id in ids {
             self.finish_application(id, KillReason::Shutdown, now);
         }
+        self.wait_for_ends()
+    }
+
+    /// Returns whether containers live whose ends a caller has to wait for.
+    fn wait_for_ends(&mut self) -> Wait {
         self.notify_if_all_ended();
+        if self.awaits_end {
+            Wait::ForEnds
+        } else {
+            Wait::Over
+        }
     }
 
     /// Returns the number of containers that are not done.
@@ -236,11 +254,9 @@ impl Core {
     }
 
     pub(super) fn notify_if_all_ended(&mut self) {
-        if self.waiting_for_end.is_empty() || self.live_containers() > 0 {
-            return;
-        }
-        for done in std::mem::take(&mut self.waiting_for_end) {
-            self.effects.push(Effect::NotifyEnded(done));
+        if self.awaits_end && self.live_containers() == 0 {
+            self.awaits_end = false;
+            self.effects.push(Effect::AllEnded);
         }
     }
 }

@@ -65,6 +65,7 @@ pub(crate) enum Work {
     CleanUp(ContainerId),
     FinishApplication(ApplicationId),
     DeleteLogs(ApplicationId),
+    AllEnded,
 }
 
 impl Work {
@@ -83,6 +84,7 @@ impl Work {
             Effect::CleanUp { id, .. } => Self::CleanUp(*id),
             Effect::FinishApplication { id, .. } => Self::FinishApplication(*id),
             Effect::DeleteLogs(id) => Self::DeleteLogs(*id),
+            Effect::AllEnded => Self::AllEnded,
             Effect::SetNodeResource(_)
             | Effect::SetQueuingLimit(_)
             | Effect::UseSets { .. }
@@ -91,8 +93,6 @@ impl Work {
             | Effect::Link(_)
             | Effect::EndPipelines(_)
             | Effect::Logs(_)
-            | Effect::AnswerLocalization(_)
-            | Effect::NotifyEnded(_)
             | Effect::HeartbeatNow
             | Effect::Adopt(_)
             | Effect::Store(_)
@@ -279,17 +279,10 @@ impl Node {
         self.core.handle(WorkerEvent::Launch(event), self.now, 0);
     }
 
-    /// Takes the effects since the last call, notifies waiting callers, and returns the orders to
-    /// workers.
+    /// Takes the effects since the last call, and returns the orders to workers.
     fn work(&mut self) -> Vec<Work> {
-        let mut work = Vec::new();
-        for effect in self.core.take_effects() {
-            work.extend(Work::of(&effect));
-            if let Effect::NotifyEnded(waiter) = effect {
-                waiter.send(()).unwrap();
-            }
-        }
-        work
+        let effects = self.core.take_effects();
+        effects.iter().filter_map(Work::of).collect()
     }
 
     /// Returns the containers of the next heartbeat: number, state, exit status.

@@ -16,6 +16,15 @@ use crate::core::StartOutcome;
 use crate::core::tests::{RM_IDENTIFIER, asker, core_that_uploads, core_with, request};
 use crate::worker_event::{self, EVENTS_MAX, WorkerSenders};
 
+/// Functions perform effects, and answer nothing that is not one.
+impl<F: FnMut(Effect) -> Option<WorkerEvent> + Send> Perform for F {
+    fn perform(&mut self, effect: Effect) -> Option<WorkerEvent> {
+        self(effect)
+    }
+
+    fn answer_localization(&mut self, _: LocalizationQuery) {}
+}
+
 /// Senders of a core whose task has not been started yet.
 struct Waiting {
     handle: Handle,
@@ -39,7 +48,7 @@ impl Waiting {
     /// Starts the task with a performer that drops effects.
     fn start(self) -> (Handle, WorkerSenders) {
         let core = core_with(&Arc::default());
-        let perform: Perform = Box::new(|_| None);
+        let perform = Box::new(|_: Effect| None);
         tokio::spawn(run(core, perform, self.inbox, self.events, Clock::start()));
         (self.handle, self.senders)
     }
@@ -113,7 +122,7 @@ async fn what_was_reported_before_the_last_handle_went_is_handled() {
             events,
         } = Waiting::new();
         let (deleted, deletions) = std::sync::mpsc::channel();
-        let perform: Perform = Box::new(move |effect| {
+        let perform = Box::new(move |effect: Effect| {
             if let Effect::DeleteLogs(id) = effect {
                 deleted.send(id).unwrap();
             }
@@ -162,7 +171,7 @@ async fn a_flood_from_callers_and_workers_at_once_ends() {
         events,
     } = Waiting::new();
     let (orders, launcher) = failing_launcher(senders.launches.clone());
-    let perform: Perform = Box::new(move |effect| {
+    let perform = Box::new(move |effect: Effect| {
         if let Effect::Launch(order) = effect {
             orders.send(order.spec.id).unwrap();
         }

@@ -212,8 +212,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         let keep = self.parts.config.keep_containers_on_resync;
         tracing::warn!(keep_containers = keep, "registering again");
         let patience = self.parts.config.kill_patience;
-        let resync = move |core: &mut Core, done, now| core.resync(keep, done, now);
-        let resynced = self.parts.handle.run_until(resync);
+        let resync = move |core: &mut Core, now| core.resync(keep, now);
+        let resynced = self.parts.handle.run_until_ended(resync);
         match timeout(patience, resynced).await {
             Ok(result) => result?,
             Err(_) => tracing::error!(waited = ?patience, "some containers have not ended"),

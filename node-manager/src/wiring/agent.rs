@@ -28,7 +28,7 @@ use super::{AgentError, Process, slices};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config};
 use crate::core::{Core, CoreParts, HealthEvent, RestoredState};
-use crate::core_task::{self, Handle, Inbox, Perform};
+use crate::core_task::{self, Handle, Inbox};
 use crate::node_identity::{self, Machine};
 use crate::performer::Performer;
 use crate::recovery::StateWriter;
@@ -293,16 +293,21 @@ fn start_tasks(
 fn spawn_core(
     mut core: Core,
     restored: Option<RestoredState>,
-    mut performer: Performer,
+    performer: Performer,
     (inbox, workers): (Inbox, WorkerEvents),
     clock: Clock,
 ) -> JoinSet<()> {
     if let Some(state) = restored {
         core.restore(state, clock.now());
     }
-    let perform: Perform = Box::new(move |effect| performer.perform(effect));
     let mut task = JoinSet::new();
-    task.spawn(core_task::run(core, perform, inbox, workers, clock));
+    task.spawn(core_task::run(
+        core,
+        Box::new(performer),
+        inbox,
+        workers,
+        clock,
+    ));
     task
 }
 
@@ -415,8 +420,8 @@ async fn take_verdicts(verdicts: FirstVerdicts, handle: &Handle, stop: &Cancella
 
 /// Ends all containers and waits for their end, at most `patience`.
 async fn drain(handle: &Handle, patience: Duration) {
-    let stop = |core: &mut Core, done, now| core.stop(done, now);
-    match timeout(patience, handle.run_until(stop)).await {
+    let stop = |core: &mut Core, now| core.stop(now);
+    match timeout(patience, handle.run_until_ended(stop)).await {
         Ok(Ok(())) => tracing::info!("all containers have ended"),
         Ok(Err(stopped)) => tracing::error!(%stopped, "the containers cannot be ended any more"),
         Err(_) => tracing::error!(waited = ?patience, "some containers have not ended"),

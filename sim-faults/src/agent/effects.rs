@@ -65,7 +65,7 @@ impl Agent {
             Effect::ForceKill(id) => self.order_end(id, true, ground, context),
             Effect::Adopt(order) => self.adopt(&order, ground, context),
             Effect::Store(order) => self.store(&order, ground, context),
-            Effect::NotifyEnded(_) => {
+            Effect::AllEnded => {
                 if self.stage == Loop::Resyncing {
                     self.stage = Loop::Registering;
                     self.plan_beat(context.now_ms(), context);
@@ -89,8 +89,7 @@ impl Agent {
             | Effect::FinishApplication { .. }
             | Effect::EndPipelines(_)
             | Effect::Logs(_)
-            | Effect::DeleteLogs(_)
-            | Effect::AnswerLocalization(_) => {}
+            | Effect::DeleteLogs(_) => {}
         }
     }
 

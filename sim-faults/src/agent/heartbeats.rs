@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use container_runtime::monitor::Sample;
-use node_manager::core::{Delivery, HeartbeatOrders};
+use node_manager::core::{Delivery, HeartbeatOrders, Wait};
 use node_manager::resource_manager::{Answer, Heartbeat, gap_after};
 use records::ContainerId;
-use tokio::sync::oneshot;
 use wire::proto::hadoop_yarn::{ContainerIdProto, ContainerStateProto};
 
 use super::{Agent, Ground, Loop, Pending, Waiting};
@@ -170,10 +169,12 @@ impl Agent {
     fn resync(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
         let now = self.now(context);
         self.stage = Loop::Resyncing;
-        // `NotifyEnded` leads on; nobody else listens.
-        let (done, _) = oneshot::channel();
-        self.core.resync(self.keeps_containers_on_resync, done, now);
+        // `AllEnded` leads on where containers have to end first.
+        let wait = self.core.resync(self.keeps_containers_on_resync, now);
         self.settle(ground, context);
+        if wait == Wait::Over {
+            self.stage = Loop::Registering;
+        }
         if self.stage == Loop::Registering {
             let at = context.now_ms() + ground.random.below(RESYNC_MS);
             self.plan_beat(at, context);

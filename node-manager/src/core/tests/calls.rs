@@ -260,15 +260,8 @@ fn other_applications_cannot_learn_whether_a_container_is_here() {
             refused.unwrap_err().message,
             format!("{attempt} attempted to get status for non-application container : {id}")
         );
-        let (reply, _answer) = oneshot::channel();
-        node.work();
-        node.core
-            .localization_statuses(stranger(), vec![id], reply, node.now);
-        let effects = node.core.take_effects();
-        let [Effect::AnswerLocalization(query)] = &effects[..] else {
-            panic!("{effects:?}");
-        };
-        assert!(query.checked[0].is_err());
+        let checked = node.core.localization_sets(stranger(), vec![id], node.now);
+        assert!(checked[0].is_err());
     }
     let started = node.core.start(stranger(), request(2), node.now);
     assert!(

@@ -296,14 +296,8 @@ fn the_localizer_is_told_which_sets_of_resources_a_container_has() {
     assert_eq!(used_sets(&mut node), [sets(2, None)]);
     assert_eq!(reinit_with(&mut node, "a", true), (5, vec![sets(5, None)]));
 
-    let (reply, _answer) = oneshot::channel();
-    node.core
-        .localization_statuses(asker(), vec![id], reply, node.now);
-    let effects = node.core.take_effects();
-    let [Effect::AnswerLocalization(query)] = &effects[..] else {
-        panic!("{effects:?}");
-    };
-    assert_eq!(query.checked[0].as_ref().unwrap(), &(id, SetNumber(5)));
+    let checked = node.core.localization_sets(asker(), vec![id], node.now);
+    assert_eq!(checked[0].as_ref().unwrap(), &(id, SetNumber(5)));
 }
 
 #[test]

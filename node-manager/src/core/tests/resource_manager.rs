@@ -123,10 +123,7 @@ fn a_resync_keeps_completions_pending_that_no_registration_carries() {
     node.finish_application();
     node.exit(2, 143);
     assert!(node.knows_nothing_of_containers());
-    let (done, mut answer) = oneshot::channel();
-    node.core.resync(true, done, node.now);
-    node.work();
-    assert_eq!(answer.try_recv(), Ok(()));
+    assert_eq!(node.core.resync(true, node.now), Wait::Over);
     assert!(node.core.registration_report().containers.is_empty());
     node.core.registered(RM_IDENTIFIER, None, node.now);
     assert_eq!(node.beat(), [(2, COMPLETE, -107)]);
@@ -138,8 +135,7 @@ fn a_registration_carries_the_completions_in_memory() {
     node.run(1);
     node.run(2);
     node.exit(1, 5);
-    let (done, _answer) = oneshot::channel();
-    node.core.resync(true, done, node.now);
+    assert_eq!(node.core.resync(true, node.now), Wait::Over);
     let report = node.core.registration_report();
     let reported: Vec<_> = report
         .containers
@@ -159,8 +155,7 @@ fn a_registration_carries_the_completions_in_memory() {
 #[test]
 fn nothing_starts_between_a_resync_and_the_registration() {
     let mut node = Node::new();
-    let (done, _answer) = oneshot::channel();
-    node.core.resync(true, done, node.now);
+    assert_eq!(node.core.resync(true, node.now), Wait::Over);
     let requests = vec![request(1), request(2)];
     let outcomes = node.core.start_all(asker(), requests, node.now);
     let [StartOutcome::CallFailed(error)] = outcomes.as_slice() else {
@@ -176,13 +171,10 @@ fn nothing_starts_between_a_resync_and_the_registration() {
 fn a_resync_that_keeps_no_containers_waits_for_their_end() {
     let mut node = Node::new();
     node.run(1);
-    let (done, mut answer) = oneshot::channel();
-    node.core.resync(false, done, node.now);
-    node.work();
-    assert!(answer.try_recv().is_err());
+    assert_eq!(node.core.resync(false, node.now), Wait::ForEnds);
+    assert!(!node.work().contains(&Work::AllEnded));
     node.exit(1, 143);
-    node.work();
-    assert_eq!(answer.try_recv(), Ok(()));
+    assert!(node.work().contains(&Work::AllEnded));
     let report = node.core.registration_report();
     assert_eq!(report.containers[0].container_exit_status(), -106);
 }
@@ -191,20 +183,14 @@ fn a_resync_that_keeps_no_containers_waits_for_their_end() {
 fn a_stop_ends_all_and_refuses_starts() {
     let mut node = Node::new();
     node.run(1);
-    let (done, mut answer) = oneshot::channel();
-    node.core.stop(done, node.now);
-    node.work();
-    assert!(answer.try_recv().is_err());
+    assert_eq!(node.core.stop(node.now), Wait::ForEnds);
+    assert!(!node.work().contains(&Work::AllEnded));
     let error = node.refusal(request(2));
     assert!(error.message.contains("in the process of shutting down"));
     node.exit(1, 143);
-    node.work();
-    assert_eq!(answer.try_recv(), Ok(()));
+    assert!(node.work().contains(&Work::AllEnded));
     assert_eq!(node.beat(), [(1, COMPLETE, -107)]);
-    let (done, mut answer) = oneshot::channel();
-    node.core.stop(done, node.now);
-    node.work();
-    assert_eq!(answer.try_recv(), Ok(()), "a second stop is answered too");
+    assert_eq!(node.core.stop(node.now), Wait::Over, "a second stop");
 }
 
 #[test]

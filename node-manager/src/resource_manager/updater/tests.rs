@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::config::MinimumVersion;
 use crate::core::Effect;
 use crate::core::tests::{Work, asker, core_with, request};
-use crate::core_task::{self, Handle, Perform};
+use crate::core_task::{self, Handle};
 use crate::node_labels::NodeReports;
 use crate::secrets::NodeSecrets;
 use crate::worker_event::{self, WorkerSenders};
@@ -65,12 +65,9 @@ impl World {
         let (handle, inbox) = core_task::channel();
         let work = Arc::<Mutex<Vec<Work>>>::default();
         let performed = Arc::clone(&work);
-        let perform: Perform = Box::new(move |effect| {
+        let perform = Box::new(move |effect: Effect| {
             let mut performed = performed.lock().unwrap_or_else(PoisonError::into_inner);
             performed.extend(Work::of(&effect));
-            if let Effect::NotifyEnded(waiter) = effect {
-                let _gone = waiter.send(());
-            }
             None
         });
         let secrets = Arc::<NodeSecrets>::default();
@@ -311,8 +308,8 @@ async fn stopping_sends_one_more_heartbeat_with_the_last_completions() {
     world.exit(1);
     // The core takes the exit before it answers this.
     tokio::task::yield_now().await;
-    let stop = |core: &mut Core, done, now| core.stop(done, now);
-    world.handle.run_until(stop).await.unwrap();
+    let stop = |core: &mut Core, now| core.stop(now);
+    world.handle.run_until_ended(stop).await.unwrap();
     world.stop.cancel();
     let ended = running.await.unwrap().unwrap();
     assert_eq!(ended, Ended::Stopping);
