@@ -1,6 +1,6 @@
 //! Launch contexts: what an ApplicationMaster wants to have started.
 
-use node_manager::launch_context::LaunchContext;
+use launch_context::LaunchContext;
 use prost::Message;
 use wire::credentials::Credentials;
 use wire::decode_cost;

@@ -11,9 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use launch_context::HeldList;
 use records::{ApplicationId, ContainerId, MonoMillis};
-
-use crate::context_budget::HeldList;
 
 /// Applications known at once. A finished one is kept for `yarn.nodemanager.log.retain-seconds` (3
 /// hours by default) and takes about 200 bytes; a node that meets more than five new ones a second

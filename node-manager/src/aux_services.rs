@@ -23,6 +23,7 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Instant;
 
+use launch_context::ServiceData;
 use localize::{NodeDirs, UserName};
 use node_web::metrics::{Metrics, Port, ShuffleReading};
 use records::ApplicationId;
@@ -33,7 +34,6 @@ use thiserror::Error;
 
 use self::mapreduce_shuffle::MapReduceShuffle;
 use crate::config::{AuxServiceConfig, AuxServiceKind};
-use crate::launch_context::ServiceData;
 
 /// Lines about refused data: every container of a job brings the same.
 static REFUSED_DATA: Pace = Pace::new(1);

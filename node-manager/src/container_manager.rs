@@ -13,6 +13,7 @@ mod stored;
 use std::sync::Arc;
 
 use amrm_proxy::{AmrmProxy, PendingStart};
+use launch_context::read_resources;
 use node_web::metrics::{Metrics, Port, RpcMethod};
 use records::ContainerId;
 use refusals::Refusals;
@@ -39,7 +40,6 @@ use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped};
-use crate::launch_context::read_resources;
 use crate::secrets::NodeSecrets;
 
 use self::counting::TokenUse;

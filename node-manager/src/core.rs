@@ -66,6 +66,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use launch_context::{ContextBudget, ContextLimits, HeldContext};
 use localize::{ContainerDirs, LocalizedResource, SetNumber};
 use node_view::snapshot::About;
 use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
@@ -78,7 +79,6 @@ use self::reinit::{Reinit, Setup};
 use crate::aggregated::Aggregated;
 use crate::applications::Applications;
 use crate::aux_services::ServiceMetadata;
-use crate::context_budget::{ContextBudget, ContextLimits, HeldContext};
 use crate::log_reports::LogReports;
 use crate::node_identity::Machine;
 use crate::recovery::ApplicationRecord;

@@ -9,12 +9,12 @@ use std::time::Duration;
 use container_runtime::launch::{
     Later, LaunchPlan, Link, LocalizationCounters, MakePlan, NoPlan, Planned,
 };
+use launch_context::HeldContext;
 use localize::{DirsError, LocalizeError, LocalizedResource, Localizer, NodeDirs, UserName};
 use records::ContainerExitStatus;
 use tokio::sync::oneshot;
 
 use crate::aux_services::ServiceMetadata;
-use crate::context_budget::HeldContext;
 use crate::core::LaunchOrder;
 use crate::worker_event::LocalizationSender;
 

@@ -9,8 +9,8 @@
 //! - [`core`], [`core_task`]: the node's state and its one owner; [`performer`]: performs the
 //!   core's effects on files and processes; [`worker_event`]: the results that come back
 //! - [`aux_services`]: services that containers of a job share on the node
-//! - [`container_manager`]: the calls of ApplicationMasters; [`context_budget`]: limits on what
-//!   they leave on the node; [`resource_manager`]: registration and heartbeats
+//! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and
+//!   heartbeats
 //! - [`node_labels`]: labels and attributes that the node gives itself
 //! - `operators`: requests that come through the admin socket
 //! - [`descriptors`]: the division of open files among peers and containers
@@ -26,11 +26,9 @@ pub mod aux_services;
 pub mod clock;
 pub mod config;
 pub mod container_manager;
-pub mod context_budget;
 pub mod core;
 pub mod core_task;
 pub mod descriptors;
-pub mod launch_context;
 mod launch_plan;
 mod log_reports;
 pub mod node_identity;

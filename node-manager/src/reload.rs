@@ -7,12 +7,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use launch_context::ContextLimits;
 use node_admin::message::{ChangedSetting, Reload};
 use sched::RuntimeSettings;
 use tokio::sync::Notify;
 
 use crate::config::{ChangedProperty, LOG_LEVEL, Reading, keys};
-use crate::context_budget::ContextLimits;
 
 /// Means to read the configuration again while the agent runs.
 #[derive(Clone, Debug, Default)]

@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
+use launch_context::ServiceData;
 use localize::{NodeDirs, UserName};
 use records::ApplicationId;
 use shuffle::{JobSecret, Jobs, OutputFolder};
 use thiserror::Error;
 use wire::token::Token;
 use wire::writable::{WritableError, WritableReader};
-
-use crate::launch_context::ServiceData;
 
 /// Folder of map outputs below an application's (Hadoop: `ShuffleHandler.getBaseLocation`).
 const OUTPUT: &str = "output";

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hadoop_conf::site_xml::{Origin, Properties};
 use hadoop_conf::{DefaultSource, Expected, PropertyReader, Secrets, parse};
 use hadoop_fs::FsConfig;
+use launch_context::ContextLimits;
 use localize::config::{DeletionConfig, LocalizerConfig};
 use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
@@ -14,7 +15,6 @@ use super::read_node::none_or_more;
 use super::read_security::lists_of_access;
 use super::sections::{LaunchConfig, SchedulerConfig, WebConfig};
 use super::{keys, read_runtimes, read_users};
-use crate::context_budget::ContextLimits;
 
 pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
     use OpportunisticContainersQueuePolicy::{ByQueueLen, ByResources};

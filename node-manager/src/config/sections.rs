@@ -9,6 +9,7 @@ use container_runtime::config::CgroupConfig;
 use hadoop_conf::{HostPort, RmEndpoint};
 use hadoop_fs::{FsConfig, Uri};
 use health_script::HealthScript;
+use launch_context::ContextLimits;
 use localize::config::{DeletionConfig, DirsConfig, DiskHealthConfig, LocalizerConfig};
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
@@ -19,7 +20,6 @@ use shuffle::ShuffleConfig;
 
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
-use crate::context_budget::ContextLimits;
 use crate::runtimes::Runtimes;
 
 /// Configuration of the agent, valid as a whole.

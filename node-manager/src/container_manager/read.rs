@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
+use launch_context::LaunchContext;
 use prost::Message;
 use records::ContainerId;
 use sched::ContainerSpec;
@@ -21,7 +22,6 @@ use super::CONTAINERS_PER_CALL_MAX;
 use crate::aux_services::ServiceMetadata;
 use crate::core::{Asker, ReinitRequest, StartRequest};
 use crate::core_task::Stopped;
-use crate::launch_context::LaunchContext;
 use crate::recovery::{ContextRecord, StartRecord};
 use crate::secrets::{NodeSecrets, nm_token_attempt};
 

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use launch_context::HeldContext;
 use node_view::overview::Decision;
 use records::{ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, Now};
 use sched::{Action, Completion, Event, KillReason};
@@ -10,7 +11,6 @@ use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::{Effect, LaunchOrder, LocalizeFor, Record};
 use super::{Core, Followups};
-use crate::context_budget::HeldContext;
 
 /// Shortest and longest memory of a container that has ended, in milliseconds: the life of Hadoop's
 /// container tokens (`yarn.resourcemanager.rm.container-allocation.expiry-interval-ms`), and a day.

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use launch_context::LaunchContext;
 use localize::{SetNumber, UserName};
 use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
 use sched::{ContainerRetryContext, ContainerSpec, Event, Refusal};
@@ -19,7 +20,6 @@ use super::remember::Memory;
 use super::stories::Happening;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
-use crate::launch_context::LaunchContext;
 use crate::recovery::StartRecord;
 
 /// Request of a `startContainers` call for one container, with a verified token.

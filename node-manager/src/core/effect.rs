@@ -5,14 +5,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use container_runtime::launch::{ContainerSignal, LaunchTimings};
+use launch_context::{HeldContext, ServiceData};
 use localize::{ContainerDirs, LocalizedResource, ResourceSpec, SetNumber, UsedSets};
 use node_view::outcome::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
 
 use super::{AdoptOrder, Asker, LogOrder, StoreOrder};
-use crate::context_budget::HeldContext;
-use crate::launch_context::ServiceData;
 
 /// Work outside of the core. The task performs effects in the order in which the core returns them,
 /// before the caller whose call caused them gets its answer. None of them waits for a disk, a

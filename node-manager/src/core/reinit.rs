@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use launch_context::{HeldContext, LaunchContext};
 use localize::{LocalizedResource, ResourceSpec, SetNumber, UsedSets};
 use records::{ContainerId, ExecutionType, Now};
 use sched::{ContainerState, Event};
@@ -27,8 +28,6 @@ use wire::exception::RemoteException;
 use super::admit::{refusal_to_exception, yarn_exception};
 use super::effect::{Effect, LinkOrder, LocalizeFor, Record, ReinitStage};
 use super::{Asker, ContainerRecord, Core, Followups};
-use crate::context_budget::HeldContext;
-use crate::launch_context::LaunchContext;
 use crate::recovery::ContextRecord;
 
 /// Launch context and resources of a container: what a re-initialization replaces and a rollback

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use keeper::ProcessIdentity;
+use launch_context::LaunchContext;
 use localize::ContainerDirs;
 use prost::Message as _;
 use records::{ApplicationId, ContainerId, ContainerName, EpochMillis, Now};
@@ -14,7 +15,6 @@ use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::{ContainerRecord, Core, Effect};
 use crate::applications::ApplicationState;
-use crate::launch_context::LaunchContext;
 use crate::recovery::{
     AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, Ending,
     RecordClock, ServiceDataRecord, Stage, StartRecord, StateRecord, SuspectsRecord,

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use keeper::ProcessIdentity;
+use launch_context::{ContextRefused, HeldContext, LaunchContext, ServiceData};
 use localize::{ContainerDirs, ContainerFolder, LocalizedResource, SetNumber, UserName};
 use records::{
     ApplicationId, ContainerId, ContainerName, EpochMillis, ExecutionType, Now, Resource,
@@ -18,8 +19,6 @@ use super::remember::{Memory, Relocalizing};
 use super::stories::Happening;
 use super::{ContainerRecord, Core, Followups};
 use crate::applications::ApplicationState;
-use crate::context_budget::{ContextRefused, HeldContext};
-use crate::launch_context::{LaunchContext, ServiceData};
 use crate::recovery::{
     ApplicationRecord, ApplicationStage, DrainRecord, Judgement, Recovered, Stage, StateRecord,
     deadline, past,

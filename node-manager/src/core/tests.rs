@@ -13,6 +13,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use launch_context::LaunchContext;
 use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis,
     NodeId, Now, Resource,
@@ -35,7 +36,6 @@ use test_support::ids::{self, container as container_id};
 pub(crate) use self::logs::core_that_uploads;
 use super::*;
 use crate::aux_services::ServiceMetadata;
-use crate::launch_context::LaunchContext;
 use crate::node_identity::Machine;
 use crate::performer::record_metrics;
 use crate::worker_event::WorkerEvent;

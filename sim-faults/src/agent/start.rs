@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use launch_context::ContextLimits;
 use localize::{ContainerDirs, ContainerFolder};
 use node_manager::aux_services::ServiceMetadata;
-use node_manager::context_budget::ContextLimits;
 use node_manager::core::{Core, CoreConfig, CoreParts, RestoredState};
 use node_manager::node_identity::Machine as MachineName;
 use node_manager::recovery::{

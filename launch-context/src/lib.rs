@@ -1,7 +1,19 @@
-//! A container's launch context as the AM sent it, checked and in our own types.
+//! A container's launch context as the AM sent it, checked and in our own types, and the account of
+//! the memory that all of them take.
 //!
-//! Pure. [`crate::context_budget`] limits the whole; what the texts mean is for the launch to find
-//! out.
+//! - [`LaunchContext`]: commands, environment, files, credentials; read from the message, and what
+//!   its texts mean is for the launch to find out
+//! - [`ContextBudget`]: limits on each context and on all that the node keeps; a [`HeldContext`]
+//!   takes its share, which its drop returns from whatever thread has launched the container
+//!
+//! In: messages of `wire`, and users. Out: values, or the refusal for the AM. Owns the account and
+//! nothing else. May not know containers, their states, or who keeps a context for how long.
+
+mod budget;
+
+pub use budget::{
+    ContextBudget, ContextLimits, ContextRefused, ContextShare, HeldContext, HeldList,
+};
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -117,7 +129,7 @@ impl LaunchContext {
 ///
 /// # Errors
 /// `YarnException` with Hadoop's texts when a resource lacks a part.
-pub(crate) fn read_resources(
+pub fn read_resources(
     resources: Vec<StringLocalResourceMapProto>,
 ) -> Result<Vec<(String, ResourceSpec)>, RemoteException> {
     let read = |entry: StringLocalResourceMapProto| {

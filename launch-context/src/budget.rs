@@ -17,7 +17,7 @@ use sched::RetryOn;
 use thiserror::Error;
 use wire::exception::{HadoopException, RemoteException};
 
-use crate::launch_context::LaunchContext;
+use crate::LaunchContext;
 
 /// Bytes that a text costs beside its own: a `String` of 24 bytes, and the allocator's overhead.
 const TEXT_OVERHEAD_BYTES: usize = 40;
