@@ -34,12 +34,10 @@ use thiserror::Error;
 
 use self::mapreduce_shuffle::MapReduceShuffle;
 use crate::config::{AuxServiceConfig, AuxServiceKind};
+use crate::core::ServiceMetadata;
 
 /// Lines about refused data: every container of a job brings the same.
 static REFUSED_DATA: Pace = Pace::new(1);
-
-/// Metadata of the services by name. A name that is not in it does not exist for AMs.
-pub type ServiceMetadata = Arc<BTreeMap<String, Vec<u8>>>;
 
 /// A service that cannot be started.
 #[derive(Debug, Error)]

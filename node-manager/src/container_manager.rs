@@ -36,8 +36,8 @@ use wire::rpc::Caller;
 use wire::server::ServerLimits;
 
 use crate::audit::RefusedTokens;
-use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
+use crate::core::ServiceMetadata;
 use crate::core::{Asker, Core, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped};
 use crate::secrets::NodeSecrets;
@@ -45,12 +45,12 @@ use crate::secrets::NodeSecrets;
 use self::counting::TokenUse;
 pub use self::proxied_starts::TAGS_VARIABLE;
 use self::proxied_starts::{ProxiedStarts, confirm_pipelines};
+pub(crate) use self::read::read_signal;
 pub use self::read::{Verified, read_asker, start_request, verified};
 use self::read::{
     bound, claimed_container, claimed_id, failure, last_of_each, published, read_ids, read_reinit,
     stopping,
 };
-pub(crate) use self::read::{read_signal, read_spec};
 
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the
 /// answer to each entry takes work and memory, so a call with more is refused whole.

@@ -22,16 +22,18 @@
 //! | `careful` | works of an earlier agent after a crash: which go on, which wait |
 //! | `drain` | the drain of the node: modes, time limit, and what is told about it |
 //! | `operator` | what operators ask and order through the admin socket |
+//! | `token` | container tokens, read for the scheduler |
 //! | `stories` | what has happened to each container, for operators |
 //! | `journal` | decisions and counts over time, for the live page |
 //!
-//! One table is shared: [`NodeSecrets`] also serves the RPC connections, which verify tokens with
-//! it. Its look-ups are part of the checks of a start, and hold its lock for a moment.
+//! One table is shared: [`Attempts`] belong to the keys with which RPC connections verify tokens. Its
+//! look-ups are part of the checks of a start.
 
 mod actions;
 mod admit;
 mod calls;
 mod careful;
+mod config;
 mod diagnostics_budget;
 mod drain;
 mod effect;
@@ -49,10 +51,13 @@ mod settings;
 mod stories;
 #[cfg(test)]
 pub(crate) mod tests;
+mod token;
+mod worker_event;
 mod worker_events;
 
 pub(crate) use admit::is_unauthorized;
 pub use admit::{Asker, StartOutcome, StartRequest};
+pub use config::{CoreConfig, Machine, ServiceMetadata};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
 pub use effect::{Effect, LaunchOrder, LinkOrder, LocalizeFor, Record, ReinitStage};
 pub use health::HealthEvent;
@@ -61,16 +66,19 @@ pub use reinit::ReinitRequest;
 pub use remember::StoreOrder;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport, Wait};
 pub use restore::{AdoptOrder, RestoredState};
+pub use settings::CoreSettings;
+pub use token::read_spec;
+pub use worker_event::WorkerEvent;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use launch_context::{ContextBudget, ContextLimits, HeldContext};
+use launch_context::{ContextBudget, HeldContext};
 use localize::{ContainerDirs, LocalizedResource, SetNumber};
-use node_view::snapshot::About;
-use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
+use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
 };
@@ -78,41 +86,10 @@ use wire::proto::hadoop_yarn::{
 use self::reinit::{Reinit, Setup};
 use crate::aggregated::Aggregated;
 use crate::applications::Applications;
-use crate::aux_services::ServiceMetadata;
 use crate::log_reports::LogReports;
-use crate::node_identity::Machine;
 use crate::recovery::ApplicationRecord;
-use crate::secrets::NodeSecrets;
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
-
-/// Configuration of the core.
-#[derive(Clone, Debug)]
-pub struct CoreConfig {
-    /// Facts about the node that pages show. All but its health and log directories do not change.
-    pub about: Arc<About>,
-    /// Machine in container statuses.
-    pub machine: Machine,
-    /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.
-    pub log_retain_ms: u64,
-    /// Aggregation of logs; `None`: they stay on the node.
-    pub log_aggregation: Option<LogAggregation>,
-    /// Value of `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
-    pub track_stopped_ms: u64,
-    /// Whether containers have cgroups that can be frozen.
-    pub can_freeze: bool,
-    /// Limits on launch contexts.
-    pub contexts: ContextLimits,
-    /// Whether what containers write is only for those who may see it (`yarn.acl.enable`).
-    pub private_output: bool,
-    /// Auxiliary services of the node, with what they publish.
-    pub service_metadata: ServiceMetadata,
-    /// Whether records are kept for the next agent.
-    pub remembers: bool,
-    /// Number of the machine's boot, in which the monotonic clock of earlier agents is this one's
-    /// (see [`crate::recovery::boot_number`]); 0: unknown.
-    pub boot: u64,
-}
 
 /// Record of a container, beside the scheduler's state of it.
 #[derive(Debug)]
@@ -174,7 +151,7 @@ pub struct Core {
     /// Whether a caller waits until no container lives. Set by a stop and by a resync that keeps no
     /// containers.
     awaits_end: bool,
-    secrets: Arc<NodeSecrets>,
+    attempts: Arc<dyn Attempts>,
     /// Budget of the launch contexts that wait here and in the launcher's queue.
     contexts: Arc<ContextBudget>,
     journal: journal::Journal,
@@ -199,14 +176,28 @@ pub struct Core {
     effects: Vec<Effect>,
 }
 
+/// Attempts of ApplicationMasters whose NMTokens this node takes. The keys of the tokens are the
+/// caller's, who also verifies the tokens.
+pub trait Attempts: Send + Sync {
+    /// Records that an attempt starts containers with an NMToken signed with key `key_id`.
+    ///
+    /// # Errors
+    /// `InvalidToken` when that key is neither current nor previous: an older token may still stop
+    /// and query, not start.
+    fn remember(&self, attempt: ApplicationAttemptId, key_id: i32) -> Result<(), RemoteException>;
+
+    /// Forgets the attempts of an application that has ended.
+    fn forget_application(&self, id: ApplicationId);
+}
+
 /// Parts of a [`Core`].
 pub struct CoreParts {
     /// Configuration of the core.
     pub config: CoreConfig,
     /// Scheduler that decides which containers run.
     pub scheduler: ContainerScheduler,
-    /// Keys and attempts, shared with the RPC connections.
-    pub secrets: Arc<NodeSecrets>,
+    /// Attempts whose NMTokens are good, shared with the RPC connections.
+    pub attempts: Arc<dyn Attempts>,
 }
 
 impl Core {
@@ -227,7 +218,7 @@ impl Core {
             rm_identifier: None,
             stopping: false,
             awaits_end: false,
-            secrets: parts.secrets,
+            attempts: parts.attempts,
             contexts,
             journal: journal::Journal::default(),
             stories: stories::Stories::default(),

@@ -5,7 +5,7 @@
 //! Back-pressure: jobs wait in a bounded channel ([`JOBS_MAX`]). While it is full, callers wait;
 //! RPC calls fill it, whose number the servers bound, and a call that waits too long fails with the
 //! time-out of its client, which tries again. Workers have bounded channels of their own
-//! ([`crate::worker_event`]), so that neither side can fill the other's. This task waits for
+//! ([`crate::worker_channels`]), so that neither side can fill the other's. This task waits for
 //! nothing but its inbox, so both are always drained.
 
 #[cfg(test)]
@@ -26,8 +26,8 @@ use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
 use crate::clock::Clock;
-use crate::core::{Asker, Core, Effect, Wait};
-use crate::worker_event::{WorkerEvent, WorkerEvents};
+use crate::core::{Asker, Core, Effect, Wait, WorkerEvent};
+use crate::worker_channels::WorkerEvents;
 
 /// Capacity of the job queue; a sender waits while it is full, which slows callers down and loses
 /// nothing.

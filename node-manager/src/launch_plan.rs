@@ -14,9 +14,9 @@ use localize::{DirsError, LocalizeError, LocalizedResource, Localizer, NodeDirs,
 use records::ContainerExitStatus;
 use tokio::sync::oneshot;
 
-use crate::aux_services::ServiceMetadata;
 use crate::core::LaunchOrder;
-use crate::worker_event::LocalizationSender;
+use crate::core::ServiceMetadata;
+use crate::worker_channels::LocalizationSender;
 
 /// What a launch thread needs to make a plan.
 pub(crate) struct PlanMaker {

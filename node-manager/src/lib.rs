@@ -7,7 +7,7 @@
 //!
 //! - [`config`]: Hadoop's properties, read once into typed values
 //! - [`core`], [`core_task`]: the node's state and its one owner; [`performer`]: performs the
-//!   core's effects on files and processes; [`worker_event`]: the results that come back
+//!   core's effects on files and processes; [`worker_channels`]: ways of the results that come back
 //! - [`aux_services`]: services that containers of a job share on the node
 //! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and
 //!   heartbeats
@@ -44,7 +44,7 @@ pub mod started_tokens;
 pub mod status_ledger;
 mod uploaded_logs;
 mod wiring;
-pub mod worker_event;
+pub mod worker_channels;
 
 pub use wiring::{AgentError, HADOOP_VERSION, NodeWatch, Process, Running, start};
 

@@ -9,6 +9,7 @@ use thiserror::Error;
 use wire::dial::{DialError, Dialer, RESOLVE_TIMEOUT};
 
 use crate::config::{AddressConfig, Hardware};
+use crate::core::Machine;
 
 /// Reason for which the node's identity is unknown.
 #[derive(Debug, Error)]
@@ -84,15 +85,6 @@ pub async fn resolve(address: &HostPort) -> Result<SocketAddr, IdentityError> {
         address: address.clone(),
         source,
     })
-}
-
-/// The machine that containers run on, as their statuses name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Name that the kernel has for the machine.
-    pub name: String,
-    /// Address that the name resolves to, or the name again if it does not resolve.
-    pub address: String,
 }
 
 /// Returns the name and address of this machine, whatever address the node listens on (Hadoop:

@@ -1,5 +1,7 @@
 //! The node's side of the admin socket: requests of operators become jobs of the core.
 
+use std::process;
+
 use node_admin::AdminNode;
 use node_admin::access::Caller;
 use node_admin::message::{Answer, Refusal, RefusalKind, Request};
@@ -23,7 +25,9 @@ impl AdminNode for Operators {
         match request {
             Request::Status => {
                 self.handle
-                    .asked(|core, now| Answer::Status(Box::new(core.operator_status(now))))
+                    .asked(|core, now| {
+                        Answer::Status(Box::new(core.operator_status(process::id(), now)))
+                    })
                     .await
             }
             Request::Queue { first } => {

@@ -27,12 +27,13 @@ use crate::audit;
 use crate::aux_services::AuxServices;
 use crate::core::{
     AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Record, StoreOrder,
+    WorkerEvent,
 };
 use crate::core_task::{LocalizationQuery, Perform};
 use crate::launch_plan::{PlanMaker, link_to};
 use crate::recovery::StateWriter;
 use crate::runtimes::RuntimeChecks;
-use crate::worker_event::{LocalizationSender, WorkerEvent};
+use crate::worker_channels::LocalizationSender;
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
 /// launch context may name, at 400 bytes each.
@@ -379,7 +380,7 @@ impl AnswerBudget {
 }
 
 /// Counts a record in the metrics.
-pub(crate) fn record_metrics(metrics: &Metrics, record: &Record) {
+fn record_metrics(metrics: &Metrics, record: &Record) {
     match record {
         Record::Note(note) => metrics.observe_note(note),
         Record::Completed { completion, .. } => metrics.observe_completion(completion),
@@ -412,7 +413,28 @@ pub(crate) fn record_metrics(metrics: &Metrics, record: &Record) {
 
 #[cfg(test)]
 mod tests {
+    use node_view::outcome::{CacheUse, CallOutcome};
+
     use super::*;
+
+    #[test]
+    fn what_resources_cost_is_counted_by_whether_they_were_there() {
+        let metrics = Metrics::new();
+        let record = Record::Localized {
+            outcome: CallOutcome::Ok,
+            took: Duration::from_secs(2),
+            resources: vec![(CacheUse::Miss, 5), (CacheUse::Hit, 7)],
+        };
+        record_metrics(&metrics, &record);
+        let text = metrics.encode();
+        for line in [
+            "nm_agent_localized_bytes_total{cache=\"miss\"} 5\n",
+            "nm_agent_localized_bytes_total{cache=\"hit\"} 7\n",
+            "nm_agent_localization_seconds_sum 2\n",
+        ] {
+            assert!(text.contains(line), "{line:?} is not in {text}");
+        }
+    }
 
     #[test]
     fn an_answer_keeps_within_its_budget_and_makes_nothing_beyond_it() {

@@ -25,11 +25,10 @@ pub use kept_files::{KEPT_FILES, KeptFiles};
 pub use record::{
     AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, EndedProcess,
     Ending, KeyRecord, KeysRecord, LocalizingRecord, RecordError, RestartingRecord,
-    ServiceDataRecord, SetupRecord, Stage, StartRecord, StateRecord, SuspectsRecord,
+    ServiceDataRecord, SetupRecord, Stage, StartRecord, StateRecord, StoredContainer,
+    SuspectsRecord,
 };
 pub use record_clock::{RecordClock, boot_number};
 pub(crate) use record_clock::{deadline, past};
-pub use stored::{
-    FoundState, KeyWriter, RecordSink, RecordWrite, SPACES, StateWriter, StoredContainer, writes_of,
-};
+pub use stored::{FoundState, KeyWriter, RecordSink, RecordWrite, SPACES, StateWriter, writes_of};
 pub use suspects::{Judgement, NotWork, Pending, Suspects, Work, judge};

@@ -7,9 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use launch_context::ContextLimits;
 use node_admin::message::{ChangedSetting, Reload};
-use sched::RuntimeSettings;
 use tokio::sync::Notify;
 
 use crate::config::{ChangedProperty, LOG_LEVEL, Reading, keys};
@@ -44,19 +42,6 @@ impl fmt::Debug for LogLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LogLevel")
     }
-}
-
-/// Values that the core takes while it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoreSettings {
-    /// Settings of the scheduler.
-    pub scheduler: RuntimeSettings,
-    /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.
-    pub log_retain_ms: u64,
-    /// Value of `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
-    pub track_stopped_ms: u64,
-    /// Limits on launch contexts.
-    pub contexts: ContextLimits,
 }
 
 /// Changes of a configuration that was read again, by what becomes of them.

@@ -20,6 +20,7 @@ use wire::proto::hadoop_yarn::{ContainerTokenIdentifierProto, NmTokenIdentifierP
 use wire::rpc::{SecretManager, Verified};
 use wire::token::{MasterKey, kind};
 
+use crate::core::Attempts;
 use crate::recovery::{KeyRecord, KeyWriter, KeysRecord};
 
 /// Attempts whose NMToken key is remembered. They are dropped with their application, of which
@@ -161,45 +162,6 @@ impl NodeSecrets {
         Ok(identifier)
     }
 
-    /// Records that `attempt` starts containers with an NMToken signed with key `key_id`.
-    ///
-    /// # Errors
-    /// `InvalidToken` when that key is neither current nor previous: an older token may still stop
-    /// and query, not start.
-    pub fn remember_attempt(
-        &self,
-        attempt: ApplicationAttemptId,
-        key_id: i32,
-    ) -> Result<(), RemoteException> {
-        let mut keys = self.write();
-        let Some(key) = keys.nm_token.find(key_id).cloned() else {
-            return Err(invalid_token(
-                "Older NMToken should not be used while starting the container.",
-            ));
-        };
-        if keys.by_attempt.len() < REMEMBERED_ATTEMPTS_MAX || keys.by_attempt.contains_key(&attempt)
-        {
-            let record = key_record(&key);
-            let before = keys.by_attempt.insert(attempt, key);
-            let is_new = before.is_none_or(|before| before.key_id != key_id);
-            if let Some(writer) = self.writer.get().filter(|_| is_new) {
-                writer.attempt(attempt, Some(&record));
-            }
-        }
-        Ok(())
-    }
-
-    /// Forgets the attempts of an application that has ended.
-    pub fn forget_application(&self, id: ApplicationId) {
-        self.write().by_attempt.retain(|attempt, _| {
-            let stays = attempt.application_id != id;
-            if let Some(writer) = self.writer.get().filter(|_| !stays) {
-                writer.attempt(*attempt, None);
-            }
-            stays
-        });
-    }
-
     /// Takes over the keys of an earlier agent, and keeps those that follow for the next one. For
     /// the start, before any token is verified.
     pub fn restore(
@@ -250,6 +212,37 @@ impl NodeSecrets {
 }
 
 /// Keys with which this node's AMRMProxy signs tokens for other nodes.
+impl Attempts for NodeSecrets {
+    fn remember(&self, attempt: ApplicationAttemptId, key_id: i32) -> Result<(), RemoteException> {
+        let mut keys = self.write();
+        let Some(key) = keys.nm_token.find(key_id).cloned() else {
+            return Err(invalid_token(
+                "Older NMToken should not be used while starting the container.",
+            ));
+        };
+        if keys.by_attempt.len() < REMEMBERED_ATTEMPTS_MAX || keys.by_attempt.contains_key(&attempt)
+        {
+            let record = key_record(&key);
+            let before = keys.by_attempt.insert(attempt, key);
+            let is_new = before.is_none_or(|before| before.key_id != key_id);
+            if let Some(writer) = self.writer.get().filter(|_| is_new) {
+                writer.attempt(attempt, Some(&record));
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_application(&self, id: ApplicationId) {
+        self.write().by_attempt.retain(|attempt, _| {
+            let stays = attempt.application_id != id;
+            if let Some(writer) = self.writer.get().filter(|_| !stays) {
+                writer.attempt(*attempt, None);
+            }
+            stays
+        });
+    }
+}
+
 impl NodeKeys for NodeSecrets {
     fn current(&self) -> Option<NodeTokenKeys> {
         let keys = self.read();
@@ -474,11 +467,11 @@ mod tests {
     #[test]
     fn an_attempt_keeps_its_access_over_two_rolls_until_its_application_ends() {
         let secrets = secrets();
-        secrets.remember_attempt(attempt(), 1).unwrap();
+        secrets.remember(attempt(), 1).unwrap();
         secrets.roll_nm_token_key(key(2));
         secrets.roll_nm_token_key(key(3));
         assert!(secrets.retrieve(&nm_token(1, &node())).is_ok());
-        refusal(secrets.remember_attempt(attempt(), 1));
+        refusal(secrets.remember(attempt(), 1));
         secrets.forget_application(attempt().application_id);
         refusal(secrets.retrieve(&nm_token(1, &node())));
     }

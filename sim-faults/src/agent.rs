@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use keeper::ProcessIdentity;
+use node_manager::core::WorkerEvent;
 use node_manager::core::{Core, Delivery};
 use node_manager::recovery::{EndedProcess, RecordSink, RecordWrite};
 use node_manager::resource_manager::Session;
 use node_manager::secrets::NodeSecrets;
-use node_manager::worker_event::WorkerEvent;
 use records::{ContainerId, ContainerName, Now};
 use sim::{Clock, Disk, Distribution, Random, Write};
 

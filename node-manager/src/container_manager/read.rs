@@ -19,8 +19,8 @@ use wire::proto::hadoop_yarn::{
 use wire::rpc::Caller;
 
 use super::CONTAINERS_PER_CALL_MAX;
-use crate::aux_services::ServiceMetadata;
-use crate::core::{Asker, ReinitRequest, StartRequest};
+use crate::core::ServiceMetadata;
+use crate::core::{Asker, ReinitRequest, StartRequest, read_spec};
 use crate::core_task::Stopped;
 use crate::recovery::{ContextRecord, StartRecord};
 use crate::secrets::{NodeSecrets, nm_token_attempt};
@@ -32,45 +32,6 @@ pub(crate) fn read_signal(command: SignalContainerCommandProto) -> ContainerSign
         SignalContainerCommandProto::GracefulShutdown => ContainerSignal::GracefulShutdown,
         SignalContainerCommandProto::ForcefulShutdown => ContainerSignal::ForcefulShutdown,
     }
-}
-
-/// Reads the fields of a container token that the scheduler needs.
-///
-/// # Errors
-/// `YarnException` naming the field that is missing or makes no sense.
-pub(crate) fn read_spec(
-    token: &ContainerTokenIdentifierProto,
-) -> Result<ContainerSpec, RemoteException> {
-    let unreadable = |error: ConvertError| {
-        RemoteException::new(
-            HadoopException::YarnException,
-            format!("Invalid ContainerToken: {error}"),
-        )
-    };
-    let id = token
-        .container_id
-        .as_ref()
-        .map(ContainerId::try_from)
-        .transpose()
-        .map_err(unreadable)?;
-    let id = id.ok_or_else(|| {
-        RemoteException::new(
-            HadoopException::YarnException,
-            "Invalid ContainerToken: no container id",
-        )
-    })?;
-    let resource = token
-        .resource
-        .as_ref()
-        .map(records::Resource::try_from)
-        .transpose()
-        .map_err(unreadable)?;
-    Ok(ContainerSpec {
-        id,
-        resource: resource.unwrap_or_default(),
-        execution_type: token.execution_type().into(),
-        version: token.version(),
-    })
 }
 
 /// Container token that was verified.

@@ -232,7 +232,7 @@ impl Core {
                 .push(Effect::FinishApplication { id: *id, user });
         }
         self.remember_application(*id, now);
-        self.secrets.forget_application(*id);
+        self.attempts.forget_application(*id);
         self.effects.push(Effect::EndPipelines(*id));
         // Their completions are in the ledger, which outlives them.
         for id in ids {

@@ -171,7 +171,7 @@ impl Core {
                 format!("processes of an earlier start of {id} are being ended; try again"),
             ));
         }
-        if let Err(invalid_token) = self.secrets.remember_attempt(asker.attempt, asker.key_id) {
+        if let Err(invalid_token) = self.attempts.remember(asker.attempt, asker.key_id) {
             return Err(StartOutcome::CallFailed(invalid_token));
         }
         let mut names = request

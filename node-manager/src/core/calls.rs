@@ -113,7 +113,7 @@ impl Core {
         let id = spec.id;
         authorize_token(Purpose::Update, asker.attempt, &id)?;
         self.check_expiry_and_registration(Purpose::Update, &token, &id, now.wall)?;
-        self.secrets.remember_attempt(asker.attempt, asker.key_id)?;
+        self.attempts.remember(asker.attempt, asker.key_id)?;
         self.require_known(&id, now)?;
         self.update(spec, token, now)
     }

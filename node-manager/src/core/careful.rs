@@ -18,8 +18,8 @@ use sched::ContainerState;
 
 use super::{Core, Effect, LogOrder, StoreOrder};
 use crate::applications::ApplicationState;
+use crate::core::WorkerEvent;
 use crate::recovery::{Judgement, Suspects, Work};
-use crate::worker_event::WorkerEvent;
 
 /// Pause after a work has gone well, or begun to wait for others, in milliseconds. What a work
 /// has broken shows within it, and its record is committed.

@@ -157,11 +157,11 @@ mod tests {
     use test_support::ids::container as container_id;
 
     use super::*;
+    use crate::core::WorkerEvent;
     use crate::core::tests::{
         RM_IDENTIFIER, asker, at_second as at, core_with, request, request_for,
     };
     use crate::core::{Delivery, HeartbeatOrders, Wait};
-    use crate::worker_event::WorkerEvent;
 
     fn core() -> Core {
         let mut core = core_with(&Arc::default());

@@ -1,7 +1,5 @@
 //! What operators ask of the node through the admin socket.
 
-use std::process;
-
 use node_view::operator::{
     DrainState, Explanation, Holding, Queue, Running, Share, Status, Told, Waiting,
 };
@@ -13,9 +11,9 @@ use super::{Core, DrainOrder};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Core {
-    /// Returns the state of the node.
+    /// Returns the state of the node, whose agent is the process `pid`.
     #[must_use]
-    pub fn operator_status(&self, now: Now) -> Status {
+    pub fn operator_status(&self, pid: u32, now: Now) -> Status {
         let (about, numbers) = (&self.config.about, self.numbers());
         let (contact, since) = self.journal.rm_contact();
         let share = |used: u64, total: u64| Share { used, total };
@@ -23,7 +21,7 @@ impl Core {
             node_id: about.node_id.to_string(),
             web_address: about.http_address(),
             version: VERSION.to_owned(),
-            pid: process::id(),
+            pid,
             at_ms: now.wall.0,
             started_at_ms: about.started_at.0,
             resource_manager: contact.as_str().to_owned(),
@@ -147,10 +145,10 @@ mod tests {
     use test_support::ids::container as container_id;
 
     use super::*;
+    use crate::core::WorkerEvent;
     use crate::core::tests::{
         RM_IDENTIFIER, asker, at_second as at, core_with, request, request_for,
     };
-    use crate::worker_event::WorkerEvent;
 
     /// Returns a node that is full with eight containers, and three that wait.
     fn full() -> Core {
@@ -168,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_status_has_the_numbers_of_a_full_node() {
-        let status = full().operator_status(at(5));
+        let status = full().operator_status(1, at(5));
         assert_eq!(status.resource_manager, "registered");
         assert_eq!(status.resource_manager_for_ms, 5_000);
         assert_eq!((status.running_guaranteed, status.waiting), (8, 3));
@@ -206,7 +204,7 @@ mod tests {
         let waits = core.operator_queue(10, at(30)).containers;
         let last = waits.last().map_or(0, |last| last.estimated_wait_ms);
         assert!(last > 0, "{waits:?}");
-        let one_more = core.operator_status(at(30)).estimated_wait_ms;
+        let one_more = core.operator_status(1, at(30)).estimated_wait_ms;
         assert!(one_more >= Some(last), "{one_more:?} after {last}");
     }
 

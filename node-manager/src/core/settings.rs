@@ -1,10 +1,23 @@
 //! Settings that change while the core runs.
 
+use launch_context::ContextLimits;
 use records::Now;
-use sched::Event;
+use sched::{Event, RuntimeSettings};
 
 use super::Core;
-use crate::reload::CoreSettings;
+
+/// Values that the core takes while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreSettings {
+    /// Settings of the scheduler.
+    pub scheduler: RuntimeSettings,
+    /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.
+    pub log_retain_ms: u64,
+    /// Value of `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
+    pub track_stopped_ms: u64,
+    /// Limits on launch contexts.
+    pub contexts: ContextLimits,
+}
 
 impl Core {
     /// Takes new settings in place of the old ones. What has a deadline keeps it: logs of

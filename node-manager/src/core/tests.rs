@@ -13,7 +13,6 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use launch_context::LaunchContext;
 use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis,
     NodeId, Now, Resource,
@@ -28,17 +27,14 @@ use wire::token::MasterKey;
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
+use launch_context::{ContextLimits, LaunchContext};
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, SetNumber, UsedSets, Visibility};
 use node_view::snapshot::{About, MemoryChecks, NodeHealth};
-use node_web::metrics::Metrics;
 use test_support::ids::{self, container as container_id};
 
 pub(crate) use self::logs::core_that_uploads;
 use super::*;
-use crate::aux_services::ServiceMetadata;
-use crate::node_identity::Machine;
-use crate::performer::record_metrics;
-use crate::worker_event::WorkerEvent;
+use crate::secrets::NodeSecrets;
 
 pub(crate) const RM_IDENTIFIER: i64 = 77;
 const CONTEXT_LIMITS: ContextLimits = ContextLimits {
@@ -159,7 +155,7 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
             boot: 0,
         },
         scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
-        secrets: Arc::clone(secrets),
+        attempts: Arc::clone(secrets) as Arc<dyn Attempts>,
     })
 }
 

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::core::StartOutcome;
 use crate::core::tests::{RM_IDENTIFIER, asker, core_that_uploads, core_with, request};
-use crate::worker_event::{self, EVENTS_MAX, WorkerSenders};
+use crate::worker_channels::{self, EVENTS_MAX, WorkerSenders};
 
 /// Functions perform effects, and answer nothing that is not one.
 impl<F: FnMut(Effect) -> Option<WorkerEvent> + Send> Perform for F {
@@ -36,7 +36,7 @@ struct Waiting {
 impl Waiting {
     fn new() -> Self {
         let (handle, inbox) = channel();
-        let (senders, events) = worker_event::channels();
+        let (senders, events) = worker_channels::channels();
         Self {
             handle,
             senders,

@@ -13,10 +13,9 @@ use records::{ContainerExitStatus, ContainerName, EpochMillis, Resource};
 use sched::{ContainerSpec, RecoveredStage};
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdentifierProto};
 
-use super::record::{ContextRecord, Ending, Stage, StateRecord};
-use super::stored::StoredContainer;
+use super::record::{ContextRecord, Ending, Stage, StateRecord, StoredContainer};
 use super::suspects::Work;
-use crate::container_manager::read_spec;
+use crate::core::read_spec;
 
 /// Exit status of a process that nobody has waited for (Hadoop: `ExitCode.LOST`).
 const EXIT_LOST: i32 = 154;

@@ -2,7 +2,7 @@
 //! later is absent in older records, and an older agent passes over it. Another version is a form
 //! that this agent cannot read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message;
 use thiserror::Error;
@@ -405,6 +405,17 @@ pub struct KeysRecord {
     /// The one before.
     #[prost(message, optional, tag = "4")]
     pub nm_previous: Option<KeyRecord>,
+}
+
+/// Records of one container.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoredContainer {
+    /// How it was accepted.
+    pub start: StartRecord,
+    /// State after the acceptance; absent: unchanged.
+    pub state: Option<StateRecord>,
+    /// Launch contexts of re-initializations, by their numbers.
+    pub contexts: BTreeMap<u64, ContextRecord>,
 }
 
 #[cfg(test)]

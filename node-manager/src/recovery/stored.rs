@@ -23,8 +23,8 @@ use state_store::{Commits, Contents, KeySpace, StateStore, Urgency};
 
 use super::kept_files::KEPT_FILES;
 use super::record::{
-    ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, RecordError, StartRecord,
-    StateRecord, SuspectsRecord, decode, encode,
+    ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, RecordError,
+    StoredContainer, SuspectsRecord, decode, encode,
 };
 use crate::core::StoreOrder;
 
@@ -48,17 +48,6 @@ const LOGS_SETTLED: &str = "logs-settled/";
 
 /// Key spaces of the node, in the order of [`FoundState::from_contents`].
 pub const SPACES: [&str; 3] = [CONTAINERS, APPLICATIONS, TOKENS];
-
-/// Records of one container.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StoredContainer {
-    /// How it was accepted.
-    pub start: StartRecord,
-    /// State after the acceptance; absent: unchanged.
-    pub state: Option<StateRecord>,
-    /// Launch contexts of re-initializations, by their numbers.
-    pub contexts: BTreeMap<u64, ContextRecord>,
-}
 
 /// Records that were found at the start.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -19,7 +19,8 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::token::MasterKey;
 
-use crate::container_manager::{read_signal, read_spec};
+use crate::container_manager::read_signal;
+use crate::core::read_spec;
 use crate::core::{HeartbeatOrders, HeartbeatReport, RegistrationReport};
 
 /// Mebibytes in a gibibyte: the wire's unit of opportunistic memory.

@@ -27,14 +27,14 @@ use super::shared::{NodeAddress, Shared};
 use super::{AgentError, Process, slices};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config};
-use crate::core::{Core, CoreParts, HealthEvent, RestoredState};
+use crate::core::{Attempts, Core, CoreParts, HealthEvent, Machine, RestoredState, WorkerEvent};
 use crate::core_task::{self, Handle, Inbox};
-use crate::node_identity::{self, Machine};
+use crate::node_identity;
 use crate::performer::Performer;
 use crate::recovery::StateWriter;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
 use crate::secrets::NodeSecrets;
-use crate::worker_event::{self, WorkerEvent, WorkerEvents};
+use crate::worker_channels::{self, WorkerEvents};
 
 /// How long each step of the end may take once the containers are gone: servers, core, threads. The
 /// RPC server's own patience with calls in flight, the longest of them, is half of it.
@@ -87,7 +87,7 @@ enum First {
 
 impl Agent {
     pub(super) async fn assemble(config: Config, process: Process) -> Result<Self, AgentError> {
-        let (senders, workers) = worker_event::channels();
+        let (senders, workers) = worker_channels::channels();
         let (handle, inbox) = core_task::channel();
         let mut recovery = Recovery::open(&config.recovery)?;
         let (environment, kept) = (&process.environment, recovery.as_mut());
@@ -378,7 +378,7 @@ fn make_core(
             Arc::clone(performer.services.metadata()),
         ),
         scheduler: ContainerScheduler::new(scheduler, capacity.offered),
-        secrets: Arc::clone(&shared.secrets),
+        attempts: Arc::clone(&shared.secrets) as Arc<dyn Attempts>,
     });
     let found = WorkerEvent::Health(HealthEvent::Disks(performer.dirs.report()));
     core.handle(found, shared.clock.now(), shared.clock.now_us());

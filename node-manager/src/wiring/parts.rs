@@ -33,7 +33,7 @@ use crate::node_labels::{NodeReports, Providers, Reread};
 use crate::performer::Performer;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
 use crate::runtimes::RuntimeChecks;
-use crate::worker_event::WorkerSenders;
+use crate::worker_channels::WorkerSenders;
 
 /// How long the stop waits for folders that are due to go: half of what this step of the end may
 /// take. What is left is found by the next start (Hadoop: `DeletionService.serviceStop` waits 10 s

@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::shared::Shared;
 use super::{Process, slices};
 use crate::config::{Config, Loaded, Reading};
+use crate::core::CoreSettings;
 use crate::core_task::Handle;
-use crate::reload::{CoreSettings, Outcome, Reloading};
+use crate::reload::{Outcome, Reloading};
 
 /// Orders of operators that wait while one is followed; later callers wait for a place.
 const ORDERS_MAX: usize = 4;

@@ -24,12 +24,13 @@ use wire::protocol::resource_tracker;
 
 use super::shared::NodeAddress;
 use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
-use crate::aux_services::ServiceMetadata;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, ContainerExecutor, Hardware, LogAggregationConfig};
+use crate::core::Machine;
+use crate::core::ServiceMetadata;
 use crate::core::{CoreConfig, LogAggregation};
 use crate::descriptors::Descriptors;
-use crate::node_identity::{self, Machine};
+use crate::node_identity;
 use crate::recovery::boot_number;
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
 use crate::uploaded_logs::UploadedLogs;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use launch_context::ContextLimits;
 use localize::{ContainerDirs, ContainerFolder};
-use node_manager::aux_services::ServiceMetadata;
-use node_manager::core::{Core, CoreConfig, CoreParts, RestoredState};
-use node_manager::node_identity::Machine as MachineName;
+use node_manager::core::{
+    Attempts, Core, CoreConfig, CoreParts, Machine as MachineName, RestoredState, ServiceMetadata,
+};
 use node_manager::recovery::{
     Decided, FoundState, KeyWriter, Pending, Recovered, SPACES, Suspects, decide, judge,
 };
@@ -136,7 +136,7 @@ impl Agent {
             core: Core::new(CoreParts {
                 config: core_config(config),
                 scheduler: ContainerScheduler::new(config.scheduler, config.capacity),
-                secrets: Arc::clone(&secrets),
+                attempts: Arc::clone(&secrets) as Arc<dyn Attempts>,
             }),
             session: Session::new(description(config), Arc::clone(&secrets), intervals),
             secrets,

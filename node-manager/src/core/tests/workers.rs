@@ -1,5 +1,7 @@
 //! Claims about events of workers and the effects that order work.
 
+use node_view::outcome::{CacheUse, CallOutcome};
+
 use super::*;
 
 #[test]
@@ -234,18 +236,18 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
     };
     // The call that asked for it came five seconds ago.
     node.core.handle(event, node.now, 5_000_000);
-    let metrics = Metrics::new();
+    let mut recorded = Vec::new();
     for effect in node.core.take_effects() {
-        if let Effect::Record(record) = effect {
-            record_metrics(&metrics, &record);
+        if let Effect::Record(Record::Localized {
+            outcome,
+            took,
+            resources,
+        }) = effect
+        {
+            recorded.push((outcome, took, resources));
         }
     }
-    let text = metrics.encode();
-    for line in [
-        "nm_agent_localized_bytes_total{cache=\"miss\"} 5\n",
-        "nm_agent_localized_bytes_total{cache=\"hit\"} 7\n",
-        "nm_agent_localization_seconds_sum 2\n",
-    ] {
-        assert!(text.contains(line), "{line:?} is not in {text}");
-    }
+    let resources = vec![(CacheUse::Miss, 5), (CacheUse::Hit, 7)];
+    let expected = (CallOutcome::Ok, Duration::from_secs(2), resources);
+    assert_eq!(recorded, [expected]);
 }

@@ -2,6 +2,7 @@
 
 use test_support::ids;
 
+use super::super::record::{StartRecord, StateRecord};
 use super::*;
 
 fn stored(start: &StartRecord, state: Option<StateRecord>) -> StoredContainer {

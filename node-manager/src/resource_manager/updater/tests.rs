@@ -21,7 +21,7 @@ use crate::core::tests::{Work, asker, core_with, request};
 use crate::core_task::{self, Handle};
 use crate::node_labels::NodeReports;
 use crate::secrets::NodeSecrets;
-use crate::worker_event::{self, WorkerSenders};
+use crate::worker_channels::{self, WorkerSenders};
 
 mod scripted_tracker;
 
@@ -61,7 +61,7 @@ impl World {
             addresses,
             response_id: 0,
         };
-        let (workers, events) = worker_event::channels();
+        let (workers, events) = worker_channels::channels();
         let (handle, inbox) = core_task::channel();
         let work = Arc::<Mutex<Vec<Work>>>::default();
         let performed = Arc::clone(&work);

@@ -1,4 +1,4 @@
-//! Results that worker threads report to the core, and the channels that carry them.
+//! Channels that carry the results of worker threads to the core's task.
 //!
 //! | channel | sent by | capacity | when full |
 //! |---|---|---|---|
@@ -32,69 +32,11 @@ use log_aggregation::Outcome;
 use records::ContainerId;
 use tokio::sync::mpsc;
 
-use crate::core::{HealthEvent, LocalizeFor};
+use crate::core::{HealthEvent, LocalizeFor, WorkerEvent};
 
 /// Capacity of each channel whose senders can wait: a burst of ends of a full node, in some hundred
 /// kilobytes.
 pub const EVENTS_MAX: usize = 1024;
-
-/// Result that a worker reports to the core.
-#[derive(Debug)]
-pub enum WorkerEvent {
-    /// The resources of a container are on the local disk.
-    Localized {
-        /// Id of the container.
-        id: ContainerId,
-        /// Use that the resources were asked for.
-        purpose: LocalizeFor,
-        /// Time from the order to the localizer until its answer.
-        took: Duration,
-        /// Paths and sizes of the resources.
-        resources: Vec<LocalizedResource>,
-    },
-    /// A resource of a container cannot be localized.
-    LocalizationFailed {
-        /// Id of the container.
-        id: ContainerId,
-        /// Use that the resource was asked for.
-        purpose: LocalizeFor,
-        /// Time from the order to the localizer until its answer.
-        took: Duration,
-        /// Reason, for the AM and people.
-        diagnostics: String,
-    },
-    /// Resources of a container were gone from their paths, and were localized again elsewhere.
-    Moved {
-        /// Id of the container.
-        id: ContainerId,
-        /// Earlier and present paths.
-        paths: BTreeMap<PathBuf, PathBuf>,
-    },
-    /// A launch was not queued; no other event follows.
-    LaunchRefused {
-        /// Id of the container.
-        id: ContainerId,
-        /// Reason, for the AM.
-        diagnostics: String,
-    },
-    /// Event of the launcher.
-    Launch(LaunchEvent),
-    /// Event of the owner of the cgroups.
-    Isolation(IsolationEvent),
-    /// Finding of the monitor, at most one for each container.
-    MemoryExceeded(MemoryExceeded),
-    /// An upload of logs has ended.
-    LogsUploaded(Outcome),
-    /// A part of the node's health was looked at.
-    Health(HealthEvent),
-    /// A signal was sent to a container that has a process.
-    Signalled {
-        /// Id of the container.
-        id: ContainerId,
-        /// Text for the container's diagnostics.
-        diagnostics: String,
-    },
-}
 
 /// Sending ends, one for each kind of worker.
 #[derive(Clone, Debug)]

@@ -1,0 +1,49 @@
+//! Configuration of the core.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use launch_context::ContextLimits;
+use node_view::snapshot::About;
+
+use super::LogAggregation;
+
+/// Configuration of the core.
+#[derive(Clone, Debug)]
+pub struct CoreConfig {
+    /// Facts about the node that pages show. All but its health and log directories do not change.
+    pub about: Arc<About>,
+    /// Machine in container statuses.
+    pub machine: Machine,
+    /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.
+    pub log_retain_ms: u64,
+    /// Aggregation of logs; `None`: they stay on the node.
+    pub log_aggregation: Option<LogAggregation>,
+    /// Value of `yarn.nodemanager.duration-to-track-stopped-containers`, milliseconds.
+    pub track_stopped_ms: u64,
+    /// Whether containers have cgroups that can be frozen.
+    pub can_freeze: bool,
+    /// Limits on launch contexts.
+    pub contexts: ContextLimits,
+    /// Whether what containers write is only for those who may see it (`yarn.acl.enable`).
+    pub private_output: bool,
+    /// Auxiliary services of the node, with what they publish.
+    pub service_metadata: ServiceMetadata,
+    /// Whether records are kept for the next agent.
+    pub remembers: bool,
+    /// Number of the machine's boot, in which the monotonic clock of earlier agents is this one's
+    /// (see [`crate::recovery::boot_number`]); 0: unknown.
+    pub boot: u64,
+}
+
+/// The machine that containers run on, as their statuses name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Name that the kernel has for the machine.
+    pub name: String,
+    /// Address that the name resolves to, or the name again if it does not resolve.
+    pub address: String,
+}
+
+/// Metadata of auxiliary services by name. A name that is not in it does not exist for AMs.
+pub type ServiceMetadata = Arc<BTreeMap<String, Vec<u8>>>;
