@@ -8,7 +8,8 @@ use amrm_proxy::store::{
     RegistrationRecord, RoleHistoryPlacesRecord, RoleHistoryRecord, StoredState,
 };
 use keeper::{FoundStart, LeftProcess, ProcessIdentity};
-use node_manager::recovery::{FoundState, RecordClock, StartRecord, StateRecord, decide};
+use node_core::recovery::{RecordClock, StartRecord, StateRecord, decide};
+use node_manager::recovery::FoundState;
 use prost::Message;
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 

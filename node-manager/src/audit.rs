@@ -5,11 +5,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
+use node_core::{Asker, Record, ReinitStage};
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId};
 use refusals::Pace;
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
-
-use crate::core::{Asker, Record, ReinitStage};
 
 /// Lines a second about refused tokens of one kind. A peer that tries many gets a line that says
 /// how many were left out.

@@ -25,6 +25,7 @@ use std::time::Instant;
 
 use launch_context::ServiceData;
 use localize::{NodeDirs, UserName};
+use node_core::ServiceMetadata;
 use node_web::metrics::{Metrics, Port, ShuffleReading};
 use records::ApplicationId;
 use refusals::Pace;
@@ -34,7 +35,6 @@ use thiserror::Error;
 
 use self::mapreduce_shuffle::MapReduceShuffle;
 use crate::config::{AuxServiceConfig, AuxServiceKind};
-use crate::core::ServiceMetadata;
 
 /// Lines about refused data: every container of a job brings the same.
 static REFUSED_DATA: Pace = Pace::new(1);

@@ -2,7 +2,7 @@
 //!
 //! An NMToken proves the caller's identity when the connection opens (`secrets`). Here container
 //! tokens are verified, requests decoded and answers composed. Decisions that need the agent's
-//! state are made by [`crate::core`].
+//! state are made by [`node_core`].
 
 mod counting;
 mod operations;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use amrm_proxy::{AmrmProxy, PendingStart};
 use launch_context::read_resources;
+use node_core::{Asker, Core, ServiceMetadata, StartOutcome, StartRequest};
 use node_web::metrics::{Metrics, Port, RpcMethod};
 use records::ContainerId;
 use refusals::Refusals;
@@ -37,8 +38,6 @@ use wire::server::ServerLimits;
 
 use crate::audit::RefusedTokens;
 use crate::clock::Clock;
-use crate::core::ServiceMetadata;
-use crate::core::{Asker, Core, StartOutcome, StartRequest};
 use crate::core_task::{Handle, Stopped};
 use crate::secrets::NodeSecrets;
 

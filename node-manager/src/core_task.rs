@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 use amrm_proxy::AmrmProxy;
 use amrm_proxy::attempts::Activity;
 use localize::SetNumber;
+use node_core::{Asker, Core, Effect, Wait, WorkerEvent};
 use node_view::snapshot::{NodeNumbers, NodeSnapshot};
 use node_web::overview::{MASTERS_LISTED_MAX, Overview};
 use node_web::source::{Changes, NodeSource, RoleHistories};
@@ -26,7 +27,6 @@ use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::LocalizationStatusProto;
 
 use crate::clock::Clock;
-use crate::core::{Asker, Core, Effect, Wait, WorkerEvent};
 use crate::worker_channels::WorkerEvents;
 
 /// Capacity of the job queue; a sender waits while it is full, which slows callers down and loses

@@ -11,11 +11,10 @@ use container_runtime::launch::{
 };
 use launch_context::HeldContext;
 use localize::{DirsError, LocalizeError, LocalizedResource, Localizer, NodeDirs, UserName};
+use node_core::{LaunchOrder, ServiceMetadata};
 use records::ContainerExitStatus;
 use tokio::sync::oneshot;
 
-use crate::core::LaunchOrder;
-use crate::core::ServiceMetadata;
 use crate::worker_channels::LocalizationSender;
 
 /// What a launch thread needs to make a plan.

@@ -6,8 +6,9 @@
 //! why there is none.
 //!
 //! - [`config`]: Hadoop's properties, read once into typed values
-//! - [`core`], [`core_task`]: the node's state and its one owner; [`performer`]: performs the
-//!   core's effects on files and processes; [`worker_channels`]: ways of the results that come back
+//! - [`core_task`]: the one owner of the node's state, a [`node_core::Core`]; [`performer`]:
+//!   performs the core's effects on files and processes; [`worker_channels`]: channels of the
+//!   results that come back
 //! - [`aux_services`]: services that containers of a job share on the node
 //! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and
 //!   heartbeats
@@ -19,18 +20,16 @@
 //! Owns the node's state and the order of start and stop. May not know the command line, signals,
 //! where the log goes, or the embedded ResourceManager. ARCHITECTURE.md draws how the parts fit.
 
-mod aggregated;
-pub mod applications;
 mod audit;
 pub mod aux_services;
 pub mod clock;
 pub mod config;
 pub mod container_manager;
-pub mod core;
+#[cfg(test)]
+mod core_fixture;
 pub mod core_task;
 pub mod descriptors;
 mod launch_plan;
-mod log_reports;
 pub mod node_identity;
 pub mod node_labels;
 mod operators;
@@ -40,8 +39,6 @@ pub mod reload;
 pub mod resource_manager;
 pub mod runtimes;
 pub mod secrets;
-pub mod started_tokens;
-pub mod status_ledger;
 mod uploaded_logs;
 mod wiring;
 pub mod worker_channels;

@@ -5,11 +5,11 @@ mod host;
 use std::net::SocketAddr;
 
 use hadoop_conf::HostPort;
+use node_core::Machine;
 use thiserror::Error;
 use wire::dial::{DialError, Dialer, RESOLVE_TIMEOUT};
 
 use crate::config::{AddressConfig, Hardware};
-use crate::core::Machine;
 
 /// Reason for which the node's identity is unknown.
 #[derive(Debug, Error)]

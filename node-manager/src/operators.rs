@@ -5,10 +5,10 @@ use std::process;
 use node_admin::AdminNode;
 use node_admin::access::Caller;
 use node_admin::message::{Answer, Refusal, RefusalKind, Request};
+use node_core::{Core, DRAIN_REASON_CHARS_MAX, DrainOrder};
 use records::{ContainerName, Now};
 use sched::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
 
-use crate::core::{Core, DRAIN_REASON_CHARS_MAX, DrainOrder};
 use crate::core_task::{Handle, Stopped};
 use crate::wiring::ReloadOrders;
 

@@ -14,6 +14,10 @@ use localize::{
     ResourceStatus, UserName,
 };
 use log_aggregation::LogAggregation;
+use node_core::{
+    AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Record, StoreOrder,
+    WorkerEvent,
+};
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
 use records::{ApplicationId, ContainerId};
@@ -25,10 +29,6 @@ use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 
 use crate::audit;
 use crate::aux_services::AuxServices;
-use crate::core::{
-    AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Record, StoreOrder,
-    WorkerEvent,
-};
 use crate::core_task::{LocalizationQuery, Perform};
 use crate::launch_plan::{PlanMaker, link_to};
 use crate::recovery::StateWriter;

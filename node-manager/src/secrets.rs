@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use amrm_proxy::{NodeKeys, NodeTokenKeys};
+use node_core::Attempts;
+use node_core::recovery::{KeyRecord, KeysRecord};
 use prost::Message;
 use records::{ApplicationAttemptId, ApplicationId, NodeId};
 use wire::exception::{HadoopException, RemoteException};
@@ -20,13 +22,12 @@ use wire::proto::hadoop_yarn::{ContainerTokenIdentifierProto, NmTokenIdentifierP
 use wire::rpc::{SecretManager, Verified};
 use wire::token::{MasterKey, kind};
 
-use crate::core::Attempts;
-use crate::recovery::{KeyRecord, KeyWriter, KeysRecord};
+use crate::recovery::KeyWriter;
 
 /// Attempts whose NMToken key is remembered. They are dropped with their application, of which
-/// there are at most [`crate::applications::APPLICATIONS_MAX`]; two attempts each is YARN's default
-/// limit.
-const REMEMBERED_ATTEMPTS_MAX: usize = 2 * crate::applications::APPLICATIONS_MAX;
+/// there are at most [`node_core::applications::APPLICATIONS_MAX`]; two attempts each is YARN's
+/// default limit.
+const REMEMBERED_ATTEMPTS_MAX: usize = 2 * node_core::applications::APPLICATIONS_MAX;
 
 /// The node's keys and, once the port is known, its id.
 #[derive(Debug, Default)]

@@ -29,10 +29,9 @@ use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::MemoryExceeded;
 use localize::{LocalizeError, LocalizedResource};
 use log_aggregation::Outcome;
+use node_core::{HealthEvent, LocalizeFor, WorkerEvent};
 use records::ContainerId;
 use tokio::sync::mpsc;
-
-use crate::core::{HealthEvent, LocalizeFor, WorkerEvent};
 
 /// Capacity of each channel whose senders can wait: a burst of ends of a full node, in some hundred
 /// kilobytes.

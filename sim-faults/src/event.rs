@@ -1,6 +1,6 @@
 //! Events of the simulated world and messages between its parts.
 
-use node_manager::core::WorkerEvent;
+use node_core::WorkerEvent;
 use records::{ApplicationAttemptId, ContainerId};
 use sched::ContainerSpec;
 use wire::proto::hadoop_common::TokenProto;

@@ -1,10 +1,10 @@
 //! Faults in simulation: whole nodes, a ResourceManager and ApplicationMasters in virtual time, on
 //! a network and disks that fail. Checkers look for what must never happen.
 //!
-//! The code under test is the shipped one: `node_manager`'s core, its recovery and its session with
-//! the ResourceManager, with `sched` inside, and `mini_rm`'s core. Around it, this crate models
-//! what ships as tasks and threads: launches, cgroups, the store's commits, connections. A run
-//! follows from its seed.
+//! The code under test is the shipped one: `node_core` with `sched` inside, `node_manager`'s
+//! records and its session with the ResourceManager, and `mini_rm`'s core. Around it, this crate
+//! models what ships as tasks and threads: launches, cgroups, the store's commits, connections. A
+//! run follows from its seed.
 //!
 //! | module | subject |
 //! |---|---|

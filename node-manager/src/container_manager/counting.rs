@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use node_core::{Asker, is_unauthorized};
 use node_view::outcome::CallOutcome;
 use node_web::metrics::RpcMethod;
 use records::ContainerId;
@@ -10,7 +11,6 @@ use wire::exception::{HadoopException, RemoteException};
 
 use super::ContainerManager;
 use crate::audit::RefusedToken;
-use crate::core::{Asker, is_unauthorized};
 
 /// Use of a container token, as the audit log names it.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! Operations on one running container: the part that they share.
 
+use node_core::{Asker, Core};
 use node_web::metrics::RpcMethod;
 use records::{ContainerId, Now};
 use wire::exception::RemoteException;
@@ -8,7 +9,6 @@ use wire::rpc::Caller;
 
 use super::ContainerManager;
 use super::read::{read_asker, stopping, unreadable_id};
-use crate::core::{Asker, Core};
 
 impl ContainerManager {
     /// Runs an operation on one container of the caller, and counts it.

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use amrm_proxy::config::OptIn;
 use amrm_proxy::{Admission, AdmitError, AmStart, AmrmProxy, PendingStart};
+use node_core::StartOutcome;
 use records::ContainerId;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerTokenIdentifierProto, ContainerTypeProto,
 };
-
-use crate::core::StartOutcome;
 
 /// The variable of an AM's environment that has its application's tags, with commas between them.
 /// YARN keeps an application's own tags to the ResourceManager; jobs set this one beside them.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
 use launch_context::LaunchContext;
+use node_core::recovery::{ContextRecord, StartRecord};
+use node_core::{Asker, ReinitRequest, ServiceMetadata, StartRequest, read_spec};
 use prost::Message;
 use records::ContainerId;
 use sched::ContainerSpec;
@@ -19,10 +21,7 @@ use wire::proto::hadoop_yarn::{
 use wire::rpc::Caller;
 
 use super::CONTAINERS_PER_CALL_MAX;
-use crate::core::ServiceMetadata;
-use crate::core::{Asker, ReinitRequest, StartRequest, read_spec};
 use crate::core_task::Stopped;
-use crate::recovery::{ContextRecord, StartRecord};
 use crate::secrets::{NodeSecrets, nm_token_attempt};
 
 /// A signal's command as the launcher knows it.

@@ -1,11 +1,11 @@
 //! Answers that wait until what they tell is stored for the next agent.
 
+use node_core::{Core, StartOutcome};
 use records::ContainerId;
 use state_store::NotStored;
 use wire::exception::{HadoopException, RemoteException};
 
 use super::ContainerManager;
-use crate::core::{Core, StartOutcome};
 use crate::core_task::Stopped;
 
 impl ContainerManager {

@@ -6,14 +6,14 @@ use std::thread;
 use std::time::Duration;
 
 use container_runtime::launch::LaunchEvent;
+use node_core::StartOutcome;
 use records::{ContainerExitStatus, ContainerId};
 use test_support::ids::container;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::*;
-use crate::core::StartOutcome;
-use crate::core::tests::{RM_IDENTIFIER, asker, core_that_uploads, core_with, request};
+use crate::core_fixture::{RM_IDENTIFIER, asker, core_that_uploads, core_with, request};
 use crate::worker_channels::{self, EVENTS_MAX, WorkerSenders};
 
 /// Functions perform effects, and answer nothing that is not one.

@@ -7,11 +7,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use localize::{KeptRecords, KeptResource, ResourceKind, ResourceUrl, Seal, Visibility};
+use node_core::recovery::{RecordError, decode, encode};
 use prost::Message;
 use state_store::{Contents, KeySpace};
 use thiserror::Error;
-
-use super::record::{RecordError, decode, encode};
 
 /// Key space of the records. The keys are [`KeptResource::key`]'s.
 pub const KEPT_FILES: &str = "localization";

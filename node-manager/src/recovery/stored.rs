@@ -17,16 +17,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use node_core::StoreOrder;
+use node_core::recovery::{
+    ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, RecordError,
+    StoredContainer, SuspectsRecord, decode, encode,
+};
 use prost::Message;
 use records::{ApplicationAttemptId, ApplicationId, ContainerName, EpochMillis};
 use state_store::{Commits, Contents, KeySpace, StateStore, Urgency};
 
 use super::kept_files::KEPT_FILES;
-use super::record::{
-    ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, RecordError,
-    StoredContainer, SuspectsRecord, decode, encode,
-};
-use crate::core::StoreOrder;
 
 const CONTAINERS: &str = "containers";
 const APPLICATIONS: &str = "applications";

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use container_runtime::launch::ContainerSignal;
 use container_runtime::monitor::{Sample, Utilization};
+use node_core::{HeartbeatOrders, HeartbeatReport, RegistrationReport, read_spec};
 use prost::Message;
 use records::{ApplicationId, ContainerId, NodeId, Resource};
 use refusals::Findings;
@@ -20,8 +21,6 @@ use wire::proto::hadoop_yarn::{
 use wire::token::MasterKey;
 
 use crate::container_manager::read_signal;
-use crate::core::read_spec;
-use crate::core::{HeartbeatOrders, HeartbeatReport, RegistrationReport};
 
 /// Mebibytes in a gibibyte: the wire's unit of opportunistic memory.
 const MB_PER_GB: u64 = 1024;

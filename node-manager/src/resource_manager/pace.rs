@@ -19,8 +19,8 @@ const FEW: u32 = 4;
 const GAP_OF_MANY: Duration = Duration::from_millis(6);
 
 /// Gap for each container that the heartbeat reported: 10,000 statuses a second from one node. The
-/// core takes 1.6 µs for a status and the encoding 0.4 µs (`core::tests::cost_of_a_heartbeat`: 16
-/// and 4 ms for 10,000): 2 % of a processor again, and 0.9 MB/s at 86 bytes each.
+/// core takes 1.6 µs for a status and the encoding 0.4 µs (`cost_of_a_heartbeat`, a test of
+/// `node_core`: 16 and 4 ms for 10,000): 2 % of a processor again, and 0.9 MB/s at 86 bytes each.
 const GAP_PER_STATUS: Duration = Duration::from_micros(100);
 
 /// Returns the time from one heartbeat to the next, at the earliest. `interval` is the time between

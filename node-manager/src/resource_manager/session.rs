@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::monitor::Sample;
+use node_core::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 use records::Resource;
 use thiserror::Error;
 use wire::proto::hadoop_yarn::{
@@ -14,7 +15,6 @@ use wire::proto::hadoop_yarn::{
 };
 
 use super::messages::{self, NodeDescription};
-use crate::core::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport};
 use crate::secrets::NodeSecrets;
 
 /// Times between heartbeats.

@@ -8,6 +8,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use node_core::{Core, Delivery};
 use node_view::outcome::CallOutcome;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use wire::failover::{
@@ -22,7 +23,6 @@ use super::connection::ResourceTracker;
 use super::pace;
 use super::session::{Answer, Heartbeat, Intervals, Session};
 use super::version;
-use crate::core::{Core, Delivery};
 use crate::error_chain;
 
 pub use self::parts::{Ended, UpdaterConfig, UpdaterError, UpdaterParts};

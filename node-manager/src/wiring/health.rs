@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use health_script::{Scripts, Verdict};
 use localize::{DeletionService, DiskChecker, DiskChecks, NodeDirs};
+use node_core::HealthEvent;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{AgentError, starting};
 use crate::config::Config;
-use crate::core::HealthEvent;
 
 /// Threads that look at the node's health.
 pub(super) struct HealthThreads {

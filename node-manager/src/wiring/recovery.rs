@@ -7,6 +7,11 @@ use std::sync::Arc;
 use container_runtime::launch::{LaunchEvent, Outlives, SharedExits};
 use keeper::{ExitRecords, FoundStart, LastEnd, ProcessIdentity, StartSlots};
 use localize::{KeptRecords, KeptResource, Needed, NodeDirs, UserName};
+use node_core::recovery::{
+    ApplicationStage, Decided, Judgement, Pending, Recovered, Stranger, Suspects, Work, decide,
+    judge,
+};
+use node_core::{RestoredState, StoreOrder};
 use records::{ApplicationId, ContainerId, ContainerName, Resource};
 use sched::RecoveredStage;
 use state_store::{Contents, KeySpace, StateStore};
@@ -15,11 +20,7 @@ use tokio::sync::mpsc;
 use super::AgentError;
 use crate::clock::wall_now;
 use crate::config::RecoveryConfig;
-use crate::core::{RestoredState, StoreOrder};
-use crate::recovery::{
-    ApplicationStage, Decided, FoundState, Judgement, KEPT_FILES, KeptFiles, KeyWriter, Pending,
-    Recovered, StateWriter, Stranger, Suspects, Work, decide, judge,
-};
+use crate::recovery::{FoundState, KEPT_FILES, KeptFiles, KeyWriter, StateWriter};
 use crate::secrets::NodeSecrets;
 
 /// The file in `yarn.nodemanager.recovery.dir`.

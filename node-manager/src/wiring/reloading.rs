@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use localize::config::LocalizerConfig;
 use node_admin::message::{Refusal, RefusalKind, Reload};
+use node_core::CoreSettings;
 use service::{Manager, Message};
 use time::UtcOffset;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use super::shared::Shared;
 use super::{Process, slices};
 use crate::config::{Config, Loaded, Reading};
-use crate::core::CoreSettings;
 use crate::core_task::Handle;
 use crate::reload::{Outcome, Reloading};
 

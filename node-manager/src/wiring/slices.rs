@@ -14,6 +14,8 @@ use log_aggregation::destination::{Destination, LocalDestination, UriDestination
 use log_aggregation::upload::Uploader;
 use log_aggregation::{ServiceConfig, remote};
 use node_admin::access::AdminRules;
+use node_core::recovery::boot_number;
+use node_core::{CoreConfig, LogAggregation, Machine, ServiceMetadata};
 use node_view::snapshot::{About, MemoryChecks, Versions};
 use node_web::site::{RemoteReader, StuckParts, WebOptions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
@@ -26,12 +28,8 @@ use super::shared::NodeAddress;
 use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, ContainerExecutor, Hardware, LogAggregationConfig};
-use crate::core::Machine;
-use crate::core::ServiceMetadata;
-use crate::core::{CoreConfig, LogAggregation};
 use crate::descriptors::Descriptors;
 use crate::node_identity;
-use crate::recovery::boot_number;
 use crate::resource_manager::{NodeDescription, UpdaterConfig};
 use crate::uploaded_logs::UploadedLogs;
 

@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use node_core::{Asker, StartOutcome};
 use node_manager::container_manager::{read_asker, start_request, verified};
-use node_manager::core::{Asker, StartOutcome};
 use records::ContainerId;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{LaunchEvent, LaunchTimings};
-use node_manager::core::WorkerEvent;
-use node_manager::core::{AdoptOrder, Effect, Record, StoreOrder};
-use node_manager::recovery::{Stage, writes_of};
+use node_core::recovery::Stage;
+use node_core::{AdoptOrder, Effect, Record, StoreOrder, WorkerEvent};
+use node_manager::recovery::writes_of;
 use records::{ContainerExitStatus, ContainerId};
 use sched::ContainerSpec;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use container_runtime::monitor::Sample;
-use node_manager::core::{Delivery, HeartbeatOrders, Wait};
+use node_core::{Delivery, HeartbeatOrders, Wait};
 use node_manager::resource_manager::{Answer, Heartbeat, gap_after};
 use records::ContainerId;
 use wire::proto::hadoop_yarn::{ContainerIdProto, ContainerStateProto};

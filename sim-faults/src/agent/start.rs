@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use launch_context::ContextLimits;
 use localize::{ContainerDirs, ContainerFolder};
-use node_manager::core::{
+use node_core::recovery::{Decided, Pending, Recovered, Suspects, decide, judge};
+use node_core::{
     Attempts, Core, CoreConfig, CoreParts, Machine as MachineName, RestoredState, ServiceMetadata,
 };
-use node_manager::recovery::{
-    Decided, FoundState, KeyWriter, Pending, Recovered, SPACES, Suspects, decide, judge,
-};
+use node_manager::recovery::{FoundState, KeyWriter, SPACES};
 use node_manager::resource_manager::{Intervals, NodeDescription, Session};
 use node_manager::secrets::NodeSecrets;
 use node_view::snapshot::{About, MemoryChecks};

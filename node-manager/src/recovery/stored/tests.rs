@@ -1,8 +1,8 @@
 //! Records over a restart.
 
+use node_core::recovery::{StartRecord, StateRecord};
 use test_support::ids;
 
-use super::super::record::{StartRecord, StateRecord};
 use super::*;
 
 fn stored(start: &StartRecord, state: Option<StateRecord>) -> StoredContainer {

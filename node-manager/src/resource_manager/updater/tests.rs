@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::Sample;
+use node_core::Effect;
 use node_web::metrics::Metrics;
-use records::{NodeId, Resource};
+use records::{ContainerId, NodeId, Resource};
 use test_support::ids::container as container_id;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -16,8 +17,7 @@ use super::super::messages::NodeDescription;
 use super::*;
 use crate::clock::Clock;
 use crate::config::MinimumVersion;
-use crate::core::Effect;
-use crate::core::tests::{Work, asker, core_with, request};
+use crate::core_fixture::{asker, core_with, request};
 use crate::core_task::{self, Handle};
 use crate::node_labels::NodeReports;
 use crate::secrets::NodeSecrets;
@@ -34,8 +34,8 @@ struct World {
     began: Instant,
     handle: Handle,
     workers: WorkerSenders,
-    /// Orders to workers, in the order of the effects.
-    work: Arc<Mutex<Vec<Work>>>,
+    /// Containers whose launches were ordered, in the order of the effects.
+    launches: Arc<Mutex<Vec<ContainerId>>>,
     stop: CancellationToken,
     updater: Option<NodeStatusUpdater<ScriptedTracker>>,
 }
@@ -63,11 +63,13 @@ impl World {
         };
         let (workers, events) = worker_channels::channels();
         let (handle, inbox) = core_task::channel();
-        let work = Arc::<Mutex<Vec<Work>>>::default();
-        let performed = Arc::clone(&work);
+        let launches = Arc::<Mutex<Vec<ContainerId>>>::default();
+        let ordered = Arc::clone(&launches);
         let perform = Box::new(move |effect: Effect| {
-            let mut performed = performed.lock().unwrap_or_else(PoisonError::into_inner);
-            performed.extend(Work::of(&effect));
+            if let Effect::Launch(order) = effect {
+                let mut ordered = ordered.lock().unwrap_or_else(PoisonError::into_inner);
+                ordered.push(order.spec.id);
+            }
             None
         });
         let secrets = Arc::<NodeSecrets>::default();
@@ -113,14 +115,14 @@ impl World {
             began,
             handle,
             workers,
-            work,
+            launches,
             stop,
             updater: Some(updater),
         }
     }
 
-    fn take_work(&self) -> Vec<Work> {
-        std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner))
+    fn take_launches(&self) -> Vec<ContainerId> {
+        std::mem::take(&mut *self.launches.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn spawn(&mut self) -> tokio::task::JoinHandle<Result<Ended, UpdaterError>> {
@@ -141,10 +143,10 @@ impl World {
         let start = move |core: &mut Core, now| core.start_all(asker(), vec![request(n)], now);
         let outcomes = self.handle.run(start).await.unwrap();
         assert!(
-            matches!(outcomes[..], [crate::core::StartOutcome::Started]),
+            matches!(outcomes[..], [node_core::StartOutcome::Started]),
             "{outcomes:?}"
         );
-        assert!(self.take_work().contains(&Work::Launch(container_id(n))));
+        assert!(self.take_launches().contains(&container_id(n)));
     }
 
     fn exit(&self, n: i64) {

@@ -17,8 +17,8 @@ use records::{ApplicationId, ContainerExitStatus, ContainerId, MonoMillis, Now};
 use sched::ContainerState;
 
 use super::{Core, Effect, LogOrder, StoreOrder};
+use crate::WorkerEvent;
 use crate::applications::ApplicationState;
-use crate::core::WorkerEvent;
 use crate::recovery::{Judgement, Suspects, Work};
 
 /// Pause after a work has gone well, or begun to wait for others, in milliseconds. What a work

@@ -5,8 +5,8 @@ use node_view::operator::DrainMode;
 use records::ExecutionType;
 
 use super::*;
-use crate::core::{DrainOrder, Effect, HealthEvent, RestoredState, StoreOrder};
 use crate::recovery::DrainRecord;
+use crate::{DrainOrder, Effect, HealthEvent, RestoredState, StoreOrder};
 
 fn order(mode: DrainMode, within_ms: u64) -> DrainOrder {
     DrainOrder {
@@ -26,7 +26,7 @@ fn at(ms: u64) -> Now {
 
 /// Returns a registered core with a guaranteed and an opportunistic container.
 fn core() -> Core {
-    let mut core = core_with(&Arc::default());
+    let mut core = unregistered_core();
     core.registered(RM_IDENTIFIER, None, at(0));
     let found = DisksReport {
         is_healthy: true,
@@ -112,7 +112,7 @@ fn the_next_agent_is_drained_too_and_the_containers_time_goes_on() {
     let drain = stored(&mut before);
     let before = before.drain_state();
 
-    let mut next = core_with(&Arc::default());
+    let mut next = unregistered_core();
     next.config.remembers = true;
     let state = RestoredState {
         drain: drain.clone(),
@@ -137,7 +137,7 @@ fn a_time_that_is_over_when_the_next_agent_starts_is_over() {
     before.config.remembers = true;
     before.drain(order(DrainMode::Fast, 1_000), at(5));
     let drain = stored(&mut before);
-    let mut next = core_with(&Arc::default());
+    let mut next = unregistered_core();
     let state = RestoredState {
         drain,
         ..RestoredState::default()

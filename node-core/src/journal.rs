@@ -147,8 +147,6 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use container_runtime::launch::LaunchEvent;
     use node_view::overview::decision_words;
     use node_view::snapshot::Counts;
@@ -157,14 +155,14 @@ mod tests {
     use test_support::ids::container as container_id;
 
     use super::*;
-    use crate::core::WorkerEvent;
-    use crate::core::tests::{
-        RM_IDENTIFIER, asker, at_second as at, core_with, request, request_for,
+    use crate::WorkerEvent;
+    use crate::tests::{
+        RM_IDENTIFIER, asker, at_second as at, request, request_for, unregistered_core,
     };
-    use crate::core::{Delivery, HeartbeatOrders, Wait};
+    use crate::{Delivery, HeartbeatOrders, Wait};
 
     fn core() -> Core {
-        let mut core = core_with(&Arc::default());
+        let mut core = unregistered_core();
         core.registered(RM_IDENTIFIER, None, at(0));
         core
     }

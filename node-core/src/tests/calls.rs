@@ -73,7 +73,7 @@ fn the_status_of_an_end_tells_how_long_the_container_ran_and_not_how_long_it_wai
 /// The sentence of `docs/users.md`: the check comes before any executor.
 #[test]
 fn names_that_are_no_folders_names_are_refused_with_the_text_of_the_docs() {
-    let docs = include_str!("../../../../docs/users.md");
+    let docs = include_str!("../../../docs/users.md");
     for name in ["DOM\\bob", "john doe"] {
         assert!(docs.contains(&format!("`{name}`")), "{name}");
         let mut node = Node::new();

@@ -215,7 +215,7 @@ impl Core {
                 Cycle::Uploaded
             }
             Err(error) => {
-                let error = crate::error_chain(error);
+                let error = records::error_chain(error);
                 tracing::warn!(application = %id, error, gives_up = outcome.is_last, "logs not uploaded");
                 self.record(Record::LogsUploaded {
                     outcome: CallOutcome::Error,

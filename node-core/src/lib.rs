@@ -1,9 +1,11 @@
-//! State of the NodeManager and all code that changes it. No async, no socket, no clock, no
-//! waiting: calls, events of workers and the time come in, answers go out, and [`Effect`]s describe
-//! the work to do outside.
+//! State of a NodeManager and all code that changes it. No async, no socket, no clock, no waiting:
+//! calls, events of workers and the time come in, answers go out, and [`Effect`]s describe the work
+//! to do outside. `clippy.toml` beside the manifest bans the ways out.
 //!
 //! [`Core`] composes the pure parts: the container scheduler, the applications, the ledger of
-//! completions. They decide; the core turns their decisions into effects. `core_task` owns it.
+//! completions. They decide; the core turns their decisions into effects. One task owns it and
+//! performs them. May not know that task, a worker's threads, a face of the node, or the
+//! configuration's files.
 //!
 //! | module | subject |
 //! |---|---|
@@ -19,18 +21,23 @@
 //! | `logs` | aggregation of logs: orders and outcomes |
 //! | `remember` | records for the next agent |
 //! | `restore` | containers and applications of an earlier agent |
+//! | `recovery` | records for the next agent, and what they mean |
 //! | `careful` | works of an earlier agent after a crash: which go on, which wait |
 //! | `drain` | the drain of the node: modes, time limit, and what is told about it |
 //! | `operator` | what operators ask and order through the admin socket |
 //! | `token` | container tokens, read for the scheduler |
 //! | `stories` | what has happened to each container, for operators |
+//! | `applications`, `status_ledger`, `started_tokens` | parts with state of their own |
+//! | `aggregated`, `log_reports` | what became of uploaded logs |
 //! | `journal` | decisions and counts over time, for the live page |
 //!
-//! One table is shared: [`Attempts`] belong to the keys with which RPC connections verify tokens. Its
-//! look-ups are part of the checks of a start.
+//! One table is shared: [`Attempts`] belong to the keys with which RPC connections verify tokens.
+//! Its look-ups are part of the checks of a start.
 
 mod actions;
 mod admit;
+mod aggregated;
+pub mod applications;
 mod calls;
 mod careful;
 mod config;
@@ -40,23 +47,26 @@ mod effect;
 mod health;
 mod journal;
 mod launch_health;
+mod log_reports;
 mod logs;
 mod operator;
+pub mod recovery;
 mod reinit;
 mod remember;
 mod report;
 mod resource_manager;
 mod restore;
 mod settings;
+pub mod started_tokens;
+pub mod status_ledger;
 mod stories;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod token;
 mod worker_event;
 mod worker_events;
 
-pub(crate) use admit::is_unauthorized;
-pub use admit::{Asker, StartOutcome, StartRequest};
+pub use admit::{Asker, StartOutcome, StartRequest, is_unauthorized};
 pub use config::{CoreConfig, Machine, ServiceMetadata};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
 pub use effect::{Effect, LaunchOrder, LinkOrder, LocalizeFor, Record, ReinitStage};
@@ -83,11 +93,11 @@ use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
 };
 
-use self::reinit::{Reinit, Setup};
 use crate::aggregated::Aggregated;
 use crate::applications::Applications;
 use crate::log_reports::LogReports;
 use crate::recovery::ApplicationRecord;
+use crate::reinit::{Reinit, Setup};
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
 

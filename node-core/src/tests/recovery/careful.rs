@@ -9,7 +9,7 @@ use log_aggregation::upload::Uploaded;
 
 use super::reinit::context;
 use super::*;
-use crate::core::logs::LogOrder;
+use crate::logs::LogOrder;
 use crate::recovery::ApplicationStage;
 
 /// Returns an open folder in place of a container's.

@@ -87,7 +87,7 @@ struct CrashingNode {
 }
 
 fn remembering_core() -> Core {
-    let mut core = core_with(&Arc::default());
+    let mut core = unregistered_core();
     core.config.remembers = true;
     core.config.boot = 1;
     core

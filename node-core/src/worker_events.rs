@@ -14,7 +14,7 @@ use sched::{ContainerState, Event, KillReason};
 use super::Core;
 use super::effect::{LocalizeFor, Record};
 use super::stories::Happening;
-use crate::core::WorkerEvent;
+use crate::WorkerEvent;
 
 impl Core {
     /// Handles one event.

@@ -15,7 +15,7 @@ use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdenti
 
 use super::record::{ContextRecord, Ending, Stage, StateRecord, StoredContainer};
 use super::suspects::Work;
-use crate::core::read_spec;
+use crate::read_spec;
 
 /// Exit status of a process that nobody has waited for (Hadoop: `ExitCode.LOST`).
 const EXIT_LOST: i32 = 154;

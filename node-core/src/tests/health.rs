@@ -4,7 +4,7 @@ use health_script::Verdict;
 use localize::DisksReport;
 
 use super::*;
-use crate::core::HealthEvent;
+use crate::HealthEvent;
 
 fn disks(report: &str) -> HealthEvent {
     HealthEvent::Disks(DisksReport {

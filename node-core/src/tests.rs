@@ -12,7 +12,6 @@ mod workers;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis,
     NodeId, Now, Resource,
@@ -22,7 +21,6 @@ use sched::{
 };
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerStateProto;
-use wire::token::MasterKey;
 
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
@@ -32,9 +30,7 @@ use localize::{ResourceKind, ResourceSpec, ResourceUrl, SetNumber, UsedSets, Vis
 use node_view::snapshot::{About, MemoryChecks, NodeHealth};
 use test_support::ids::{self, container as container_id};
 
-pub(crate) use self::logs::core_that_uploads;
 use super::*;
-use crate::secrets::NodeSecrets;
 
 pub(crate) const RM_IDENTIFIER: i64 = 77;
 const CONTEXT_LIMITS: ContextLimits = ContextLimits {
@@ -127,11 +123,20 @@ fn about() -> Arc<About> {
     })
 }
 
-/// A core for a node of 8 GiB and 8 cores, whose keys are known and which is not registered.
-pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
-    let key = || MasterKey::new(KEY_ID, Bytes::from_static(b"12345678"));
-    secrets.roll_container_token_key(key());
-    secrets.roll_nm_token_key(key());
+/// Attempts whose NMTokens are signed with the key [`KEY_ID`].
+struct OneKey;
+
+impl Attempts for OneKey {
+    fn remember(&self, _: ApplicationAttemptId, key_id: i32) -> Result<(), RemoteException> {
+        let known = (key_id == KEY_ID).then_some(());
+        known.ok_or_else(|| RemoteException::new(HadoopException::InvalidToken, "another key"))
+    }
+
+    fn forget_application(&self, _: ApplicationId) {}
+}
+
+/// A core for a node of 8 GiB and 8 cores, which is not registered.
+pub(crate) fn unregistered_core() -> Core {
     let config = ContainerSchedulerConfig {
         queue_length_max: 10,
         use_pause_for_preemption: true,
@@ -155,7 +160,7 @@ pub(crate) fn core_with(secrets: &Arc<NodeSecrets>) -> Core {
             boot: 0,
         },
         scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
-        attempts: Arc::clone(secrets) as Arc<dyn Attempts>,
+        attempts: Arc::new(OneKey),
     })
 }
 
@@ -220,7 +225,7 @@ struct Node {
 
 impl Node {
     fn new() -> Self {
-        let mut core = core_with(&Arc::default());
+        let mut core = unregistered_core();
         let now = Now {
             mono: MonoMillis(0),
             wall: EpochMillis(0),

@@ -27,7 +27,7 @@ pub enum RecordError {
 }
 
 /// Returns a record's bytes.
-pub(crate) fn encode(record: &impl Message) -> Vec<u8> {
+pub fn encode(record: &impl Message) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1 + record.encoded_len());
     bytes.push(VERSION);
     bytes.extend(record.encode_to_vec());
@@ -35,7 +35,7 @@ pub(crate) fn encode(record: &impl Message) -> Vec<u8> {
 }
 
 /// Reads a record.
-pub(crate) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, RecordError> {
+pub fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, RecordError> {
     match bytes.split_first() {
         None => Err(RecordError::Empty),
         Some((&VERSION, message)) => Ok(M::decode(message)?),

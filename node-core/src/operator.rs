@@ -138,21 +138,19 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use container_runtime::launch::{LaunchEvent, LaunchTimings};
     use records::ExecutionType;
     use test_support::ids::container as container_id;
 
     use super::*;
-    use crate::core::WorkerEvent;
-    use crate::core::tests::{
-        RM_IDENTIFIER, asker, at_second as at, core_with, request, request_for,
+    use crate::WorkerEvent;
+    use crate::tests::{
+        RM_IDENTIFIER, asker, at_second as at, request, request_for, unregistered_core,
     };
 
     /// Returns a node that is full with eight containers, and three that wait.
     fn full() -> Core {
-        let mut core = core_with(&Arc::default());
+        let mut core = unregistered_core();
         core.registered(RM_IDENTIFIER, None, at(0));
         for n in 1..=8 {
             core.start(asker(), request(n), at(1));

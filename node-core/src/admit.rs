@@ -75,7 +75,8 @@ pub(super) enum Purpose {
 const UNAUTHORIZED: &str = "Unauthorized request to ";
 
 /// Returns whether a token was refused because its holder may not use it, or not any more.
-pub(crate) fn is_unauthorized(error: &RemoteException) -> bool {
+#[must_use]
+pub fn is_unauthorized(error: &RemoteException) -> bool {
     error.message.starts_with(UNAUTHORIZED)
 }
 

@@ -224,6 +224,10 @@ fn every_container_is_in_every_heartbeat_until_its_completion_was_reported() {
 /// optimized, for figures.
 #[test]
 #[ignore = "prints figures and claims nothing"]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a measurement, which claims nothing"
+)]
 fn cost_of_a_heartbeat() {
     for known in [100_u16, 1_000, 10_000] {
         let mut node = Node::new();

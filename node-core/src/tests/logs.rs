@@ -75,14 +75,6 @@ fn reports(node: &mut Node) -> Vec<LogAggregationStatusProto> {
         .collect()
 }
 
-/// Returns a core that waits for the outcome of an application's last upload.
-pub(crate) fn core_that_uploads() -> (Core, ApplicationId) {
-    let mut node = node();
-    ended_application(&mut node);
-    let _performed = node.core.take_effects();
-    (node.core, APP)
-}
-
 fn ended_application(node: &mut Node) {
     node.run(1);
     node.exit(1, 7);

@@ -9,15 +9,15 @@ use sched::{ContainerState, Event};
 use wire::proto::hadoop_yarn::ContainerLaunchContextProto;
 
 use super::{Reinit, Setup};
-use crate::core::effect::{Effect, LocalizeFor};
-use crate::core::restore::localized_of;
-use crate::core::{ContainerRecord, Core};
+use crate::effect::{Effect, LocalizeFor};
 use crate::recovery::{LocalizingRecord, RestartingRecord, SetupRecord, StateRecord};
+use crate::restore::localized_of;
+use crate::{ContainerRecord, Core};
 
 impl Core {
     /// Gives a container of an earlier agent the setups that its record names. The launch contexts
     /// are found by their numbers.
-    pub(in crate::core) fn restore_setups(
+    pub(crate) fn restore_setups(
         &self,
         own: &mut ContainerRecord,
         record: &StateRecord,
@@ -53,7 +53,7 @@ impl Core {
     }
 
     /// Goes on where an earlier agent was with the re-initialization of a container.
-    pub(in crate::core) fn go_on_with_reinit(&mut self, id: ContainerId, now: Now) {
+    pub(crate) fn go_on_with_reinit(&mut self, id: ContainerId, now: Now) {
         let summary = self.scheduler.summary(&id);
         let runs = summary.is_some_and(|it| matches!(it.state, ContainerState::Running { .. }));
         let Some(record) = self.containers.get_mut(&id) else {
@@ -115,7 +115,7 @@ impl Setup {
 
 impl ContainerRecord {
     /// Sets the launch context in force, those to which it may return, and that which is to come.
-    pub(in crate::core) fn set_setups(&self, state: &mut StateRecord) {
+    pub(crate) fn set_setups(&self, state: &mut StateRecord) {
         state.context = self.set.0;
         state.previous = self.previous.as_ref().map(Setup::record);
         match &self.reinit {
