@@ -10,6 +10,7 @@ use sched::{Action, Completion, Event, KillReason};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::{Effect, LaunchOrder, LocalizeFor, Record};
+use super::setup_state::{SetupState, Step};
 use super::{Core, Followups};
 
 /// Shortest and longest memory of a container that has ended, in milliseconds: the life of Hadoop's
@@ -102,42 +103,23 @@ impl Core {
     /// resources.
     fn order_end(&mut self, id: ContainerId, order: Effect, followups: &mut Followups) {
         let record = self.containers.get_mut(&id);
-        let localizing = record.and_then(|record| record.memory.localizing.as_mut());
-        match localizing {
-            Some(localizing) if localizing.is_launched => {
-                localizing.is_launched = false;
-                followups.push_back(Event::LaunchFailed {
-                    id,
-                    status: ContainerExitStatus::TERMINATED,
-                    diagnostics: "Container terminated before launch.".to_owned(),
-                });
-            }
-            Some(_) | None => self.effects.push(order),
-        }
-    }
-
-    /// Returns whether a launch has to wait for resources, or has failed for want of them.
-    fn awaits_resources(&mut self, id: ContainerId, followups: &mut Followups) -> bool {
-        let record = self.containers.get_mut(&id);
-        let Some(localizing) = record.and_then(|record| record.memory.localizing.as_mut()) else {
-            return false;
-        };
-        match localizing.failure.take() {
-            Some(diagnostics) => followups.push_back(Event::LaunchFailed {
+        let due = record.filter(|record| matches!(record.setup_state, SetupState::LaunchDue));
+        if let Some(record) = due {
+            record.step(Step::EndLaunch);
+            followups.push_back(Event::LaunchFailed {
                 id,
-                status: ContainerExitStatus::LAUNCH_FAILED,
-                diagnostics,
-            }),
-            None => localizing.is_launched = true,
+                status: ContainerExitStatus::TERMINATED,
+                diagnostics: "Container terminated before launch.".to_owned(),
+            });
+        } else {
+            self.effects.push(order);
         }
-        true
     }
 
     pub(super) fn launch(&mut self, id: ContainerId, followups: &mut Followups) {
-        if self.awaits_resources(id, followups) {
+        if !self.begin_launch(id, followups) {
             return;
         }
-        self.take_next_setup(id, followups);
         let spec = self.scheduler.summary(&id).map(|summary| summary.spec);
         let guaranteed = spec.is_some_and(|spec| spec.execution_type == ExecutionType::Guaranteed);
         let Some(record) = self.containers.get_mut(&id) else {
@@ -173,7 +155,7 @@ impl Core {
         if let Some(record) = self.containers.get_mut(&id) {
             record.context = None;
             record.previous = None;
-            record.reinit = None;
+            record.step(Step::End);
             record.localized = Vec::new();
             if record.has_resources {
                 self.effects.push(Effect::ReleaseResources(id));

@@ -17,6 +17,7 @@ use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::Record;
 use super::remember::Memory;
+use super::setup_state::SetupState;
 use super::stories::Happening;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
@@ -288,7 +289,7 @@ impl Core {
                 last_set: SetNumber::default(),
                 resources_added: 0,
                 previous: None,
-                reinit: None,
+                setup_state: SetupState::default(),
                 dirs: Arc::new(OnceLock::new()),
                 localized_in: Duration::ZERO,
                 accepted_us: received_us,

@@ -197,13 +197,11 @@ impl Core {
     fn is_starting(&self, id: ContainerId) -> bool {
         let state = self.scheduler.summary(&id).map(|summary| summary.state);
         let record = self.containers.get(&id);
-        let localizes = |memory: &super::remember::Memory| {
-            let localizing = memory.localizing.as_ref();
-            localizing.is_some_and(|localizing| localizing.failure.is_none())
-        };
         match state {
             Some(ContainerState::Localizing | ContainerState::Launching { .. }) => true,
-            Some(ContainerState::Queued { .. }) => record.is_some_and(|r| localizes(&r.memory)),
+            Some(ContainerState::Queued { .. }) => {
+                record.is_some_and(|r| r.setup_state.is_fetching())
+            }
             _ => false,
         }
     }

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `admit` | `startContainers`: its checks and the acceptance of a container |
 //! | `calls` | other calls of AMs: stop, status, update, signal |
+//! | `setup_state` | which launch context and resources the next launch takes |
 //! | `reinit` | other launch contexts and more resources for running containers |
 //! | `resource_manager` | registration, heartbeat, orders of the ResourceManager |
 //! | `worker_events` | results of localizer, launcher, isolation and monitor |
@@ -57,6 +58,7 @@ mod report;
 mod resource_manager;
 mod restore;
 mod settings;
+mod setup_state;
 pub mod started_tokens;
 pub mod status_ledger;
 mod stories;
@@ -97,7 +99,7 @@ use crate::aggregated::Aggregated;
 use crate::applications::Applications;
 use crate::log_reports::LogReports;
 use crate::recovery::ApplicationRecord;
-use crate::reinit::{Reinit, Setup};
+use crate::setup_state::{Setup, SetupState};
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
 
@@ -120,8 +122,8 @@ struct ContainerRecord {
     resources_added: usize,
     /// Setup before the last re-initialization, until that is committed.
     previous: Option<Setup>,
-    /// Re-initialization, restart or rollback under way.
-    reinit: Option<Reinit>,
+    /// Whether the setup in force is that of the next launch, and whether its resources are there.
+    setup_state: SetupState,
     /// Folders that the first launch made, for the launches after it.
     dirs: Arc<OnceLock<ContainerDirs>>,
     /// Duration of the localization; zero for a container without resources.

@@ -2,15 +2,10 @@
 //! back (Hadoop: `localize`, `reInitializeContainer`, `restartContainer`,
 //! `rollbackLastReInitialization`, `commitLastReInitialization`).
 //!
-//! ```text
-//!  reInitialize ─▶ Localizing ─▶ Restarting ─▶ launch with the next setup
-//!                      │ failed      ▲              │ not committed: the setup before is kept
-//!                      ▼             │              ▼
-//!                  runs on      restart, rollback ◀─┤ failure: rolled back by the scheduler
-//!                                                   └ commit: the setup before is dropped
-//! ```
-//! The process goes on while resources are localized. A restarted container waits in the queue of
-//! its type, as in Hadoop, and is launched in the folders of its first launch.
+//! `setup_state` has the states that lie between a call and its launch. A launch that is not
+//! committed keeps the setup before: the scheduler rolls a failure back, a commit drops it. The
+//! process goes on while resources are localized. A restarted container waits in the queue of its
+//! type, as in Hadoop, and is launched in the folders of its first launch.
 
 mod moved;
 mod stored;
@@ -19,47 +14,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use launch_context::{HeldContext, LaunchContext};
-use localize::{LocalizedResource, ResourceSpec, SetNumber, UsedSets};
-use records::{ContainerId, ExecutionType, Now};
+use launch_context::LaunchContext;
+use localize::{LocalizedResource, ResourceSpec, UsedSets};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, Now};
 use sched::{ContainerState, Event};
 use wire::exception::RemoteException;
 
 use super::admit::{refusal_to_exception, yarn_exception};
 use super::effect::{Effect, LinkOrder, LocalizeFor, Record, ReinitStage};
+use super::setup_state::{NextContext, Setup, SetupState, Step};
 use super::{Asker, ContainerRecord, Core, Followups};
 use crate::recovery::ContextRecord;
-
-/// Launch context and resources of a container: what a re-initialization replaces and a rollback
-/// restores.
-#[derive(Clone, Debug)]
-pub(super) struct Setup {
-    context: Arc<HeldContext>,
-    localized: Vec<LocalizedResource>,
-    /// Last set that the resources are of.
-    set: SetNumber,
-}
-
-/// Progress of a re-initialization, restart or rollback.
-#[derive(Debug)]
-pub(super) enum Reinit {
-    /// The process runs while resources of the next launch context are localized.
-    Localizing {
-        /// Launch context to use next, without its resources.
-        context: Arc<HeldContext>,
-        /// Whether the present setup is dropped at once.
-        auto_commit: bool,
-        /// Set of the resources that are being localized.
-        set: SetNumber,
-    },
-    /// The process is being ended, or the container waits for its launch.
-    Restarting {
-        /// Setup of the next launch.
-        next: Setup,
-        /// Setup to which a rollback returns.
-        previous: Option<Setup>,
-    },
-}
 
 /// A re-initialization, as an ApplicationMaster asks for it.
 #[derive(Debug)]
@@ -169,11 +134,11 @@ impl Core {
         record.has_resources |= !resources.is_empty();
         record.last_set.0 += 1;
         let set = record.last_set;
-        record.reinit = Some(Reinit::Localizing {
+        record.step(Step::Reinitialize(NextContext {
             context,
             auto_commit,
             set,
-        });
+        }));
         let user = Arc::clone(&record.user);
         self.remember_reinit(id, set.0, to_store);
         self.begin_reinit(id, "Container will be Re-initialized.", now);
@@ -278,11 +243,11 @@ impl Core {
         };
         let runs = matches!(summary.state, ContainerState::Running { .. });
         let execution_type = summary.spec.execution_type;
-        let is_changing = record.reinit.is_some();
+        let is_changing = record.setup_state.is_changing();
         if runs && !is_changing && execution_type == ExecutionType::Guaranteed {
             return Ok(());
         }
-        let state = if runs && matches!(record.reinit, Some(Reinit::Localizing { .. })) {
+        let state = if runs && matches!(record.setup_state, SetupState::Localizing(_)) {
             "REINITIALIZING"
         } else {
             summary.state.rest_state()
@@ -324,11 +289,11 @@ impl Core {
         let Some(record) = self.containers.get_mut(&id) else {
             return;
         };
-        let Some(Reinit::Localizing {
+        let SetupState::Localizing(NextContext {
             context,
             auto_commit,
             set,
-        }) = record.reinit.take()
+        }) = record.setup_state.clone()
         else {
             return;
         };
@@ -352,8 +317,10 @@ impl Core {
     /// Keeps a container running whose next launch context lacks a resource (Hadoop:
     /// `ResourceLocalizationFailedWhileReInitTransition`).
     pub(super) fn reinit_failed(&mut self, id: ContainerId, diagnostics: String, now: Now) {
-        if let Some(record) = self.containers.get_mut(&id) {
-            record.reinit = None;
+        let record = self.containers.get_mut(&id);
+        // Unless the container has ended meanwhile.
+        if let Some(record) = record.filter(|record| record.setup_state.is_changing()) {
+            record.step(Step::Abandon);
         }
         self.use_sets(id);
         let reason = diagnostics.trim_end();
@@ -385,29 +352,46 @@ impl Core {
     ) -> Result<(), RemoteException> {
         // First, because a launch may follow at once.
         if let Some(record) = self.containers.get_mut(&id) {
-            record.reinit = Some(Reinit::Restarting { next, previous });
+            record.step(Step::Restart { next, previous });
         }
+        self.end_for_restart(id, now)
+    }
+
+    /// Has the scheduler end the process of a container that is to be launched again.
+    fn end_for_restart(&mut self, id: ContainerId, now: Now) -> Result<(), RemoteException> {
         self.feed(Event::Restart(id), now).map_err(|refusal| {
             if let Some(record) = self.containers.get_mut(&id) {
-                record.reinit = None;
+                record.step(Step::Abandon);
             }
             refusal_to_exception(&refusal)
         })
     }
 
-    /// Puts the setup of a restart in force, before the launch.
-    pub(super) fn take_next_setup(&mut self, id: ContainerId, followups: &mut Followups) {
+    /// Begins a launch as far as the setup is concerned. Returns whether the launch goes on: not if
+    /// it has to wait for resources, or has failed for want of one.
+    pub(super) fn begin_launch(&mut self, id: ContainerId, followups: &mut Followups) -> bool {
         let Some(record) = self.containers.get_mut(&id) else {
-            return;
+            return false;
         };
-        match record.reinit.take() {
-            Some(Reinit::Restarting { next, previous }) => {
+        let before = record.setup_state.clone();
+        record.step(Step::Launch);
+        match before {
+            SetupState::InForce | SetupState::Localizing(_) => true,
+            SetupState::Restarting { next, previous } => {
                 record.previous = previous;
                 self.put_in_force(id, next, followups);
                 self.record_reinit(id, ReinitStage::Finished);
+                true
             }
-            // A retry: the re-initialization goes on.
-            other @ (Some(Reinit::Localizing { .. }) | None) => record.reinit = other,
+            SetupState::Fetching | SetupState::LaunchDue => false,
+            SetupState::Incomplete(diagnostics) => {
+                followups.push_back(Event::LaunchFailed {
+                    id,
+                    status: ContainerExitStatus::LAUNCH_FAILED,
+                    diagnostics,
+                });
+                false
+            }
         }
     }
 
@@ -451,6 +435,13 @@ impl Core {
 }
 
 impl ContainerRecord {
+    /// Takes a step of the setup's state. Panics at an illegal one: a defect of the core.
+    pub(super) fn step(&mut self, step: Step) {
+        let state = std::mem::take(&mut self.setup_state);
+        let after = state.after(step);
+        self.setup_state = after.unwrap_or_else(|illegal| panic!("{illegal}"));
+    }
+
     /// Returns the launch context in force with its resources, if the context is kept.
     fn setup(&self) -> Option<Setup> {
         Some(Setup {

@@ -57,17 +57,6 @@ pub(super) struct Memory {
     pub(super) is_restored: bool,
     /// Process of the last launch.
     pub(super) process: Option<ProcessIdentity>,
-    /// Localization under way for a container of an earlier run that has its place in the queue.
-    pub(super) localizing: Option<Relocalizing>,
-}
-
-/// Progress of such a localization.
-#[derive(Debug, Default)]
-pub(super) struct Relocalizing {
-    /// The launch was ordered, and follows the localization.
-    pub(super) is_launched: bool,
-    /// Reason for which a resource is missing.
-    pub(super) failure: Option<String>,
 }
 
 /// Returns the container that an event concerns.

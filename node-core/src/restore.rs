@@ -15,7 +15,8 @@ use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdenti
 
 use super::effect::{Effect, LocalizeFor};
 use super::logs::acls_of;
-use super::remember::{Memory, Relocalizing};
+use super::remember::Memory;
+use super::setup_state::{SetupState, Step};
 use super::stories::Happening;
 use super::{ContainerRecord, Core, Followups};
 use crate::applications::ApplicationState;
@@ -219,7 +220,6 @@ impl Core {
                 .collect(),
             process,
             stored: (record.stage() != Stage::Accepted).then(|| record.clone()),
-            localizing: None,
             is_restored: true,
         };
         let dirs = Arc::new(dirs.map_or_else(OnceLock::new, OnceLock::from));
@@ -237,7 +237,7 @@ impl Core {
             self.restore_setups(&mut own, &record, &contexts);
         }
         let is_unstarted = matches!(stage, RecoveredStage::Waiting | RecoveredStage::Starting);
-        let needs_resources = is_unstarted && !has_links && own.reinit.is_none();
+        let needs_resources = is_unstarted && !has_links && !own.setup_state.is_changing();
         self.containers.insert(id, own);
         self.stories.begin(id, Happening::TakenOver, now.wall);
         if needs_resources {
@@ -284,7 +284,7 @@ impl Core {
             return;
         }
         record.has_resources = true;
-        record.memory.localizing = Some(Relocalizing::default());
+        record.step(Step::Fetch);
         let (user, set) = (Arc::clone(&record.user), record.set);
         self.effects.push(Effect::Localize {
             id,
@@ -327,20 +327,18 @@ impl Core {
         let Some(record) = self.containers.get_mut(&id) else {
             return false;
         };
-        let Some(mut localizing) = record.memory.localizing.take() else {
+        if !record.setup_state.is_fetching() {
             return false;
-        };
-        match result {
-            Ok(resources) => record.localized = resources,
-            Err(failure) => {
-                localizing.failure = Some(failure);
-                record.memory.localizing = Some(Relocalizing {
-                    failure: localizing.failure.clone(),
-                    ..Relocalizing::default()
-                });
-            }
         }
-        if localizing.is_launched {
+        let is_due = matches!(record.setup_state, SetupState::LaunchDue);
+        match result {
+            Ok(resources) => {
+                record.localized = resources;
+                record.step(Step::Fetched);
+            }
+            Err(reason) => record.step(Step::Missing(reason)),
+        }
+        if is_due {
             let mut followups = Followups::new();
             self.launch(id, &mut followups);
             for event in followups {
@@ -372,7 +370,7 @@ fn record_of(
         last_set: SetNumber::default(),
         resources_added: 0,
         previous: None,
-        reinit: None,
+        setup_state: SetupState::default(),
         dirs,
         localized_in: Duration::ZERO,
         accepted_us: 0,

@@ -208,7 +208,7 @@ impl Core {
         });
         if let Some(record) = self.containers.get_mut(&id) {
             record.localized_in = took;
-            if record.memory.localizing.is_some() {
+            if record.setup_state.is_fetching() {
                 self.localized_again(id, Ok(resources), now);
                 return;
             }

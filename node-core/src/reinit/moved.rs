@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use records::{ContainerId, Now};
 
 use super::super::Core;
-use super::{Reinit, Setup};
 
 impl Core {
     /// Has the later launches of a container find resources where they are now, and so the next
@@ -20,12 +19,9 @@ impl Core {
         let Some(record) = self.containers.get_mut(&id) else {
             return;
         };
-        let mut setups: Vec<&mut Setup> = record.previous.iter_mut().collect();
-        if let Some(Reinit::Restarting { next, previous }) = &mut record.reinit {
-            setups.push(next);
-            setups.extend(previous);
-        }
-        let of_setups = setups.into_iter().flat_map(|setup| &mut setup.localized);
+        let setups = record.previous.iter_mut();
+        let setups = setups.chain(record.setup_state.setups_mut());
+        let of_setups = setups.flat_map(|setup| &mut setup.localized);
         for resource in record.localized.iter_mut().chain(of_setups) {
             if let Some(path) = paths.get(&resource.path) {
                 resource.path.clone_from(path);

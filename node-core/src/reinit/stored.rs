@@ -8,10 +8,10 @@ use records::{ContainerId, Now};
 use sched::{ContainerState, Event};
 use wire::proto::hadoop_yarn::ContainerLaunchContextProto;
 
-use super::{Reinit, Setup};
 use crate::effect::{Effect, LocalizeFor};
 use crate::recovery::{LocalizingRecord, RestartingRecord, SetupRecord, StateRecord};
 use crate::restore::localized_of;
+use crate::setup_state::{NextContext, Setup, SetupState};
 use crate::{ContainerRecord, Core};
 
 impl Core {
@@ -42,13 +42,15 @@ impl Core {
         if let Some(RestartingRecord { next, previous }) = &record.restarting {
             let next = next.as_ref().and_then(setup);
             let previous = previous.as_ref().and_then(setup);
-            own.reinit = next.map(|next| Reinit::Restarting { next, previous });
+            let restarting = next.map(|next| SetupState::Restarting { next, previous });
+            own.setup_state = restarting.unwrap_or_default();
         } else if let Some(localizing) = &record.localizing {
-            own.reinit = hold(localizing.context).map(|context| Reinit::Localizing {
+            let next = hold(localizing.context).map(|context| NextContext {
                 context,
                 auto_commit: localizing.auto_commit,
                 set: SetNumber(localizing.context),
             });
+            own.setup_state = next.map_or_else(SetupState::default, SetupState::Localizing);
         }
     }
 
@@ -60,27 +62,19 @@ impl Core {
             return;
         };
         let can_roll_back = record.previous.is_some();
-        match record.reinit.take() {
-            Some(Reinit::Restarting { next, previous }) if runs => {
-                if let Err(error) = self.restart_with(id, next, previous, now) {
+        match &mut record.setup_state {
+            SetupState::Restarting { .. } if runs => {
+                if let Err(error) = self.end_for_restart(id, now) {
                     tracing::warn!(container = %id, %error, "not re-initialized");
                 }
             }
-            Some(Reinit::Localizing {
-                mut context,
-                auto_commit,
-                set,
-            }) => {
-                let held = Arc::get_mut(&mut context);
+            SetupState::Localizing(next) => {
+                let set = next.set;
+                let held = Arc::get_mut(&mut next.context);
                 let resources = held.map(|held| std::mem::take(&mut held.context.resources));
                 let resources = resources.unwrap_or_default();
                 let user = Arc::clone(&record.user);
                 record.has_resources |= !resources.is_empty();
-                record.reinit = Some(Reinit::Localizing {
-                    context,
-                    auto_commit,
-                    set,
-                });
                 self.effects.push(Effect::Localize {
                     id,
                     user,
@@ -89,7 +83,11 @@ impl Core {
                     purpose: LocalizeFor::Reinit,
                 });
             }
-            other @ (Some(Reinit::Restarting { .. }) | None) => record.reinit = other,
+            SetupState::Restarting { .. }
+            | SetupState::InForce
+            | SetupState::Fetching
+            | SetupState::LaunchDue
+            | SetupState::Incomplete(_) => {}
         }
         if can_roll_back {
             self.must_feed(Event::CanRollBack { id, can_roll_back }, now);
@@ -118,22 +116,23 @@ impl ContainerRecord {
     pub(crate) fn set_setups(&self, state: &mut StateRecord) {
         state.context = self.set.0;
         state.previous = self.previous.as_ref().map(Setup::record);
-        match &self.reinit {
-            Some(Reinit::Localizing {
-                auto_commit, set, ..
-            }) => {
+        match &self.setup_state {
+            SetupState::Localizing(next) => {
                 state.localizing = Some(LocalizingRecord {
-                    context: set.0,
-                    auto_commit: *auto_commit,
+                    context: next.set.0,
+                    auto_commit: next.auto_commit,
                 });
             }
-            Some(Reinit::Restarting { next, previous }) => {
+            SetupState::Restarting { next, previous } => {
                 state.restarting = Some(RestartingRecord {
                     next: Some(next.record()),
                     previous: previous.as_ref().map(Setup::record),
                 });
             }
-            None => {}
+            SetupState::InForce
+            | SetupState::Fetching
+            | SetupState::LaunchDue
+            | SetupState::Incomplete(_) => {}
         }
     }
 }

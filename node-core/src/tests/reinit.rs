@@ -206,7 +206,9 @@ fn a_container_killed_during_its_restart_holds_no_context() {
     node.core.stop_container(asker(), id, node.now).unwrap();
     node.exit(1, 143);
     let record = &node.core.containers[&id];
-    assert!(record.context.is_none() && record.reinit.is_none() && record.previous.is_none());
+    assert!(
+        record.context.is_none() && !record.setup_state.is_changing() && record.previous.is_none()
+    );
 }
 
 /// Re-initializes container 1 with a resource for this link, up to the launch after it. Returns the

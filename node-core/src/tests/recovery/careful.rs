@@ -6,6 +6,7 @@ use dir_handle::DirHandle;
 use localize::{ContainerDirs, ContainerFolder};
 use log_aggregation::Outcome;
 use log_aggregation::upload::Uploaded;
+use wire::proto::hadoop_yarn::{ContainerRetryContextProto, ContainerRetryPolicyProto};
 
 use super::reinit::context;
 use super::*;
@@ -28,15 +29,24 @@ fn some_dirs() -> ContainerDirs {
 impl CrashingNode {
     /// Starts a container whose resources are still to be localized.
     fn accept(&mut self, n: i64, execution_type: ExecutionType) {
+        self.accept_with(n, execution_type, context("run"));
+    }
+
+    fn accept_with(
+        &mut self,
+        n: i64,
+        execution_type: ExecutionType,
+        context: ContainerLaunchContextProto,
+    ) {
         let mut request = request_for(container_id(n), execution_type);
         let mut token = ContainerTokenIdentifierProto::clone(&request.token);
         token.execution_type = Some(ExecutionTypeProto::from(execution_type).into());
-        request.context = LaunchContext::read(context("run"));
         request.record = Some(Box::new(StartRecord {
             token: token.encode_to_vec(),
-            context: context("run").encode_to_vec(),
+            context: context.encode_to_vec(),
             ..StartRecord::default()
         }));
+        request.context = LaunchContext::read(context);
         let outcome = self.node.core.start(asker(), request, self.node.now);
         assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
         self.settle();
@@ -260,4 +270,39 @@ fn an_upload_at_two_crashes_in_a_row_is_given_up_and_its_logs_stay_for_their_tim
         .handle(WorkerEvent::LogsUploaded(late), now, 0);
     let order = LogOrder::Finish(APP);
     assert!(!machine.uploads.contains(&format!("{order:?}")));
+}
+
+#[test]
+fn every_launch_of_a_container_whose_files_are_gone_fails_for_that_reason() {
+    let mut retried = context("run");
+    retried.container_retry_context = Some(ContainerRetryContextProto {
+        retry_policy: Some(ContainerRetryPolicyProto::RetryOnAllErrors.into()),
+        max_retries: Some(1),
+        retry_interval: Some(1_000),
+        ..ContainerRetryContextProto::default()
+    });
+    let mut machine = CrashingNode::new();
+    machine.accept_with(1, ExecutionType::Guaranteed, retried);
+    machine.localized_one(1);
+    assert_eq!(machine.launches.len(), 1);
+    machine.launches.clear();
+    machine.crash();
+    let missing = WorkerEvent::LocalizationFailed {
+        id: container_id(1),
+        purpose: LocalizeFor::Start,
+        took: Duration::ZERO,
+        diagnostics: "no such file\n".to_owned(),
+    };
+    machine.node.core.handle(missing, machine.node.now, 0);
+    machine.settle();
+    assert_eq!(machine.done(1), None, "it is tried again");
+    machine.pass(60_000);
+    let (status, diagnostics) = machine.done(1).unwrap();
+    assert_eq!(status, ContainerExitStatus::LAUNCH_FAILED.0);
+    assert_eq!(
+        diagnostics.matches("no such file").count(),
+        2,
+        "{diagnostics}"
+    );
+    assert!(machine.launches.is_empty());
 }
