@@ -9,7 +9,8 @@ use records::{ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, Now}
 use sched::{Action, Completion, Event, KillReason};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
-use super::effect::{Effect, LaunchOrder, LocalizeFor, Record};
+use super::effect::{Effect, LocalizeFor, Record};
+use super::order::LaunchOrder;
 use super::setup_state::{SetupState, Step};
 use super::{Core, Followups};
 

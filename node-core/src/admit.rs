@@ -4,7 +4,6 @@
 //! The token itself was verified before (`container_manager`). Here, where registrations are
 //! handled too, a container cannot slip between two of them.
 
-use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,47 +20,7 @@ use super::setup_state::SetupState;
 use super::stories::Happening;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
-use crate::recovery::StartRecord;
-
-/// Request of a `startContainers` call for one container, with a verified token.
-#[derive(Debug)]
-pub struct StartRequest {
-    /// Id, size, type and version from the token.
-    pub spec: ContainerSpec,
-    /// The token's identifier.
-    pub token: Arc<ContainerTokenIdentifierProto>,
-    /// Launch context, or its refusal: sent to the AM only after the checks that come
-    /// first.
-    pub context: Result<LaunchContext, RemoteException>,
-    /// Token and context as they came, if records are kept.
-    pub record: Option<Box<StartRecord>>,
-    /// When the call arrived, in microseconds of the agent's clock.
-    pub received_us: u64,
-}
-
-/// Caller of an RPC: the attempt of its NMToken, the key that signed the token, and where the call
-/// came from.
-#[derive(Clone, Copy, Debug)]
-pub struct Asker {
-    /// Attempt that the token names.
-    pub attempt: ApplicationAttemptId,
-    /// Id of the key that signed the NMToken.
-    pub key_id: i32,
-    /// Address of the other end of the connection.
-    pub address: IpAddr,
-}
-
-/// Result of one request of the batch.
-#[derive(Debug)]
-pub enum StartOutcome {
-    /// Accepted: localization and launch follow.
-    Started,
-    /// Refused; the others of the batch are not affected.
-    Refused(RemoteException),
-    /// Refused, and the rest of the call with it (Hadoop: `InvalidToken` leaves the loop; its
-    /// clients repeat a call only if all of it failed).
-    CallFailed(RemoteException),
-}
+use crate::call::{Asker, StartOutcome, StartRequest};
 
 /// Call that presents a container token. Hadoop's refusals name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

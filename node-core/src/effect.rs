@@ -1,17 +1,18 @@
 //! Effects: the work that the core leaves to the task that owns it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::launch::{ContainerSignal, LaunchTimings};
-use launch_context::{HeldContext, ServiceData};
-use localize::{ContainerDirs, LocalizedResource, ResourceSpec, SetNumber, UsedSets};
+use launch_context::ServiceData;
+use localize::{ResourceSpec, SetNumber, UsedSets};
 use node_view::outcome::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
 
-use super::{AdoptOrder, Asker, LogOrder, StoreOrder};
+use crate::call::Asker;
+use crate::order::{AdoptOrder, LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 
 /// Work outside of the core. The task performs effects in the order in which the core returns them,
 /// before the caller whose call caused them gets its answer. None of them waits for a disk, a
@@ -120,36 +121,6 @@ pub enum LocalizeFor {
     Running,
     /// For the launch context of a re-initialization.
     Reinit,
-}
-
-/// Order to make links in a container's work folder.
-#[derive(Debug)]
-pub struct LinkOrder {
-    /// Id of the container.
-    pub id: ContainerId,
-    /// User of the container's application.
-    pub user: Arc<str>,
-    /// Folders of the container, made by its first launch.
-    pub dirs: Arc<OnceLock<ContainerDirs>>,
-    /// Localized resources and the names of their links.
-    pub resources: Vec<LocalizedResource>,
-}
-
-/// Order to launch a container.
-#[derive(Debug)]
-pub struct LaunchOrder {
-    /// Id, size and type of the container.
-    pub spec: ContainerSpec,
-    /// User of the container's application.
-    pub user: Arc<str>,
-    /// Commands, environment and credentials.
-    pub context: Arc<HeldContext>,
-    /// Localized resources and the names of their links.
-    pub localized: Vec<LocalizedResource>,
-    /// Folders of the container; empty until its first launch has made them.
-    pub dirs: Arc<OnceLock<ContainerDirs>>,
-    /// Duration of the localization; zero for a container without resources.
-    pub localized_in: Duration,
 }
 
 /// Stage of a re-initialization.

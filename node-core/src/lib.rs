@@ -16,7 +16,7 @@
 //! | `resource_manager` | registration, heartbeat, orders of the ResourceManager |
 //! | `worker_events` | results of localizer, launcher, isolation and monitor |
 //! | `actions` | actions of the scheduler, turned into effects |
-//! | `effect` | the vocabulary of effects |
+//! | `call`, `effect`, `order` | the vocabulary of calls, effects, and the orders in them |
 //! | `report` | read-only views of containers for heartbeats, AMs and web pages |
 //! | `health` | the node's health, from its disks and health scripts |
 //! | `logs` | aggregation of logs: orders and outcomes |
@@ -39,6 +39,7 @@ mod actions;
 mod admit;
 mod aggregated;
 pub mod applications;
+mod call;
 mod calls;
 mod careful;
 mod config;
@@ -51,6 +52,7 @@ mod launch_health;
 mod log_reports;
 mod logs;
 mod operator;
+mod order;
 pub mod recovery;
 mod reinit;
 mod remember;
@@ -68,16 +70,17 @@ mod token;
 mod worker_event;
 mod worker_events;
 
-pub use admit::{Asker, StartOutcome, StartRequest, is_unauthorized};
+pub use admit::is_unauthorized;
+pub use call::{Asker, StartOutcome, StartRequest};
 pub use config::{CoreConfig, Machine, ServiceMetadata};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
-pub use effect::{Effect, LaunchOrder, LinkOrder, LocalizeFor, Record, ReinitStage};
+pub use effect::{Effect, LocalizeFor, Record, ReinitStage};
 pub use health::HealthEvent;
-pub use logs::{LogAggregation, LogOrder};
+pub use logs::LogAggregation;
+pub use order::{AdoptOrder, LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 pub use reinit::ReinitRequest;
-pub use remember::StoreOrder;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport, Wait};
-pub use restore::{AdoptOrder, RestoredState};
+pub use restore::RestoredState;
 pub use settings::CoreSettings;
 pub use token::read_spec;
 pub use worker_event::WorkerEvent;

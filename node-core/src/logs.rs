@@ -10,7 +10,7 @@ use log_aggregation::{Application, Outcome};
 use node_view::java_date::java_date_of;
 use node_view::outcome::CallOutcome;
 use node_view::snapshot::{AggregatedFile, AggregatedLogs};
-use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
+use records::{ApplicationId, ContainerId, MonoMillis, Now};
 use sched::Completion;
 use time::UtcOffset;
 use wire::proto::hadoop_yarn::{
@@ -19,6 +19,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::{Core, Effect, Record, StoreOrder};
 use crate::log_reports::Cycle;
+use crate::order::LogOrder;
 use crate::recovery::{AclRecord, ApplicationRecord};
 
 /// Aggregation of a node's logs as far as the core decides on it.
@@ -30,19 +31,6 @@ pub struct LogAggregation {
     pub local_cleanup: bool,
     /// Offset of the node's time, for texts.
     pub utc_offset: UtcOffset,
-}
-
-/// Order to the threads that aggregate logs.
-#[derive(Debug)]
-pub enum LogOrder {
-    /// The first container of an application was accepted.
-    Begin(Box<Application>),
-    /// A container has a process.
-    ContainerStarted(ContainerName, ContainerRole),
-    /// A container has ended.
-    ContainerEnded(ContainerEnd),
-    /// The last container of an application has ended, and no other will start.
-    Finish(ApplicationId),
 }
 
 /// Returns the role that a token states. One without a role is a task's, although the message's

@@ -12,6 +12,7 @@ mod decide;
 mod record;
 mod record_clock;
 mod suspects;
+mod work;
 
 pub use decide::{Decided, Recovered, Stranger, decide};
 pub use record::{
@@ -22,4 +23,5 @@ pub use record::{
 };
 pub use record_clock::{RecordClock, boot_number};
 pub(crate) use record_clock::{deadline, past};
-pub use suspects::{Judgement, NotWork, Pending, Suspects, Work, judge};
+pub use suspects::{Judgement, Pending, Suspects, judge};
+pub use work::{NotWork, Work};

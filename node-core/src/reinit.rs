@@ -21,7 +21,8 @@ use sched::{ContainerState, Event};
 use wire::exception::RemoteException;
 
 use super::admit::{refusal_to_exception, yarn_exception};
-use super::effect::{Effect, LinkOrder, LocalizeFor, Record, ReinitStage};
+use super::effect::{Effect, LocalizeFor, Record, ReinitStage};
+use super::order::LinkOrder;
 use super::setup_state::{NextContext, Setup, SetupState, Step};
 use super::{Asker, ContainerRecord, Core, Followups};
 use crate::recovery::ContextRecord;

@@ -9,40 +9,17 @@ use keeper::ProcessIdentity;
 use launch_context::LaunchContext;
 use localize::ContainerDirs;
 use prost::Message as _;
-use records::{ApplicationId, ContainerId, ContainerName, EpochMillis, Now};
+use records::{ApplicationId, ContainerId, Now};
 use sched::{Action, ContainerState, ContainerView, Event, GrantedRetries, KillReason};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::{ContainerRecord, Core, Effect};
 use crate::applications::ApplicationState;
+use crate::order::StoreOrder;
 use crate::recovery::{
-    AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, Ending,
-    RecordClock, ServiceDataRecord, Stage, StartRecord, StateRecord, SuspectsRecord,
+    AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, Ending, RecordClock,
+    ServiceDataRecord, Stage, StartRecord, StateRecord,
 };
-
-/// Order to store or forget a record.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StoreOrder {
-    /// A container was accepted.
-    Start(ContainerId, Box<StartRecord>),
-    /// The state of a container has changed.
-    State(ContainerId, Box<StateRecord>),
-    /// A launch context of a re-initialization, with its number, which is 1 or more; `None`: the
-    /// container cannot return to it.
-    Context(ContainerId, u64, Option<Box<ContextRecord>>),
-    /// A container is forgotten, but for the use of its token until this time.
-    Forget(ContainerId, Option<EpochMillis>),
-    /// The uses of these containers' tokens are forgotten.
-    ForgetUses(Vec<ContainerName>),
-    /// The state of an application has changed; `None`: it is forgotten.
-    Application(ApplicationId, Option<Box<ApplicationRecord>>),
-    /// Nothing of an ended container's logs is to be uploaded.
-    LogsSettled(ContainerName),
-    /// The node is drained; `None`: it is in service.
-    Drain(Option<Box<DrainRecord>>),
-    /// Works that may have crashed the agent; `None`: none is known.
-    Suspects(Option<Box<SuspectsRecord>>),
-}
 
 /// Content of a container's record, and facts that only a record needs.
 #[derive(Debug, Default)]

@@ -20,6 +20,7 @@ use super::setup_state::{SetupState, Step};
 use super::stories::Happening;
 use super::{ContainerRecord, Core, Followups};
 use crate::applications::ApplicationState;
+use crate::order::AdoptOrder;
 use crate::recovery::{
     ApplicationRecord, ApplicationStage, DrainRecord, Judgement, Recovered, Stage, StateRecord,
     deadline, past,
@@ -46,21 +47,6 @@ pub struct RestoredState {
     pub drain: Option<DrainRecord>,
     /// Works that do not go on at once.
     pub judgement: Judgement,
-}
-
-/// Order to take over a container's process.
-#[derive(Debug)]
-pub struct AdoptOrder {
-    /// Id, size and type of the container.
-    pub spec: ContainerSpec,
-    /// The application's submitter.
-    pub user: Arc<str>,
-    /// Session leader and process group, alive or not.
-    pub process: ProcessIdentity,
-    /// Folder of its output.
-    pub log_dir: ContainerFolder,
-    /// Whether the container is frozen, and to stay so.
-    pub is_frozen: bool,
 }
 
 impl Core {

@@ -14,7 +14,7 @@ use sched::{ContainerSpec, RecoveredStage};
 use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdentifierProto};
 
 use super::record::{ContextRecord, Ending, Stage, StateRecord, StoredContainer};
-use super::suspects::Work;
+use super::work::Work;
 use crate::read_spec;
 
 /// Exit status of a process that nobody has waited for (Hadoop: `ExitCode.LOST`).

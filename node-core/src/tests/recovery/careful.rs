@@ -10,7 +10,7 @@ use wire::proto::hadoop_yarn::{ContainerRetryContextProto, ContainerRetryPolicyP
 
 use super::reinit::context;
 use super::*;
-use crate::logs::LogOrder;
+use crate::order::LogOrder;
 use crate::recovery::ApplicationStage;
 
 /// Returns an open folder in place of a container's.
