@@ -9,26 +9,11 @@ use rustix::fs::fgetxattr;
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
 use crate::layout::{Hierarchy, Layout};
-use crate::root::{RootConfig, components};
+use crate::root_config::{Delegation, RootConfig, components};
 
 /// Limit on the rounds of moving processes out of the delegated cgroup. Each round finds only
 /// processes forked during the one before.
 const MOVE_ROUNDS_MAX: usize = 100;
-
-/// Cgroup of the unified hierarchy that was delegated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delegation<'a> {
-    /// Another than this process's own: its path below the mount. It outlives this process, whose
-    /// own cgroup stays as it is.
-    Beside(&'a str),
-    /// The process's own, as decided by systemd's mark (`Delegate=yes`: attribute `user.delegate`
-    /// or `trusted.delegate`).
-    AsMarked,
-    /// The process's own, with or without a mark.
-    Given,
-    /// No delegation.
-    None,
-}
 
 /// A cgroup that was delegated.
 pub(crate) struct Delegated {

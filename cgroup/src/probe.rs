@@ -8,10 +8,8 @@ use crate::delegation::delegated;
 use crate::dir::Dir;
 use crate::error::{CgroupError, Unusable};
 use crate::layout::{Controller, Hierarchy, Layout};
-use crate::root::{
-    Missing, Root, RootConfig, components, read_controllers, unified_only, unreported,
-    wanted_from_legacy,
-};
+use crate::root::{Missing, Root, read_controllers, unified_only, unreported, wanted_from_legacy};
+use crate::root_config::{RootConfig, components};
 
 impl Root {
     /// Returns what [`Root::open`] would lack, as far as that shows without changing anything.
@@ -107,7 +105,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::delegation::Delegation;
+    use crate::root_config::Delegation;
 
     const WANTED: &[Controller] = &[Controller::Cpu, Controller::Memory, Controller::Freezer];
 

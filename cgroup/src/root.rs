@@ -2,13 +2,13 @@
 //! for its children.
 
 use std::os::fd::AsFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::delegation::{Delegated, Delegation, delegated, move_to_leaf};
+use crate::delegation::{Delegated, delegated, move_to_leaf};
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
 use crate::files::{Files, HierarchyDir, HierarchyDirs, Kind};
@@ -16,37 +16,11 @@ use crate::group::Cgroup;
 use crate::layout::{Controller, Hierarchy, Layout, LegacyHierarchy, Version};
 use crate::limits::{Limits, apply};
 use crate::pressure::{PressureFile, Resource};
+use crate::root_config::{RootConfig, components};
 use crate::usage::{MemoryEvents, Sampler};
 
 /// Limit on the cgroups of an earlier run that are looked for below one parent.
 const LEFTOVERS_MAX: usize = 100_000;
-
-/// Directories for the agent's cgroups, and the controllers they need.
-#[derive(Clone, Copy, Debug)]
-pub struct RootConfig<'a> {
-    /// Path below each mount, used unless a cgroup was delegated. Leading and trailing slashes do
-    /// not matter. `None`: only a delegated cgroup will do.
-    pub hierarchy: Option<&'a str>,
-    /// Controllers that the caller would like to use.
-    pub wanted: &'a [Controller],
-    /// Cgroup that counts as delegated.
-    pub delegation: Delegation<'a>,
-    /// Name, below a delegated cgroup that this process is in, of the leaf for the process: a
-    /// cgroup that enables controllers for its children may hold no processes.
-    pub own_leaf: &'a str,
-    /// Name, below the delegated cgroup, of the cgroup that holds everything made here.
-    pub delegated_root: &'a str,
-}
-
-impl RootConfig<'_> {
-    /// Returns the reason if nothing else says why no hierarchy can be used.
-    pub(crate) fn without_hierarchy(&self) -> Unusable {
-        match self.hierarchy {
-            Some(_) => Unusable::NotMounted,
-            None => Unusable::NotDelegated,
-        }
-    }
-}
 
 /// Controllers that are not usable, with the reason.
 #[derive(Debug)]
@@ -396,25 +370,6 @@ fn open_legacy(
         controllers: controllers.to_vec(),
         dir,
     })
-}
-
-/// Splits the configured path into names. Refuses `..`, `.`, NUL and more than 32 levels.
-pub(crate) fn components(hierarchy: &str) -> Result<Vec<&str>, CgroupError> {
-    let trimmed = hierarchy.trim_matches('/');
-    Path::new(trimmed)
-        .components()
-        .map(|component| match component {
-            Component::Normal(name) => name.to_str(),
-            Component::Prefix(_)
-            | Component::RootDir
-            | Component::CurDir
-            | Component::ParentDir => None,
-        })
-        .collect::<Option<Vec<&str>>>()
-        .filter(|names| !trimmed.contains('\0') && names.len() <= 32)
-        .ok_or_else(|| CgroupError::Name {
-            name: hierarchy.chars().take(255).collect(),
-        })
 }
 
 /// Enables the wanted controllers that a cgroup has for its children. Returns those that the kernel

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use hadoop_fs::{FileSystem, FsError, ReadFile, Status, Uri, WriteFile};
 
-use crate::codec::Malformed;
+use crate::codec::{Malformed, PATH_MAX};
 use crate::frame;
-use crate::message::{CONTENT_MAX, FRAME_MAX, NAME_MAX, PATH_MAX, Reply, Request, SLOTS};
+use crate::message::{CONTENT_MAX, FRAME_MAX, NAME_MAX, Reply, Request, SLOTS};
 use crate::pool::Lease;
 
 /// Time beyond the limit of a step after which a worker has not kept to it, at most.

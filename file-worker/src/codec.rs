@@ -5,6 +5,9 @@ use std::io;
 
 use thiserror::Error;
 
+/// Bytes of a path or a URI at most. HDFS has 8,000 characters.
+pub(crate) const PATH_MAX: usize = 24 * 1024;
+
 /// Message that the other side should not have sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use hadoop_fs::FsError;
 
-use crate::codec::{In, Malformed, Out};
-use crate::message::PATH_MAX;
+use crate::codec::{In, Malformed, Out, PATH_MAX};
 
 /// Bytes of a text for people at most.
 pub(crate) const TEXT_MAX: usize = 4 * 1024;

@@ -15,7 +15,7 @@ use archives::Form;
 use hadoop_fs::{FsConfig, FsError, Kind, Status};
 use users::{Account, AccountIds};
 
-use crate::codec::{In, Malformed, Out};
+use crate::codec::{In, Malformed, Out, PATH_MAX};
 use crate::failure;
 
 /// Bytes of a file in one message at most.
@@ -23,9 +23,6 @@ pub const CONTENT_MAX: usize = 256 * 1024;
 
 /// Bytes of a frame on a session at most: content, or a path or two.
 pub const FRAME_MAX: usize = CONTENT_MAX + 64 * 1024;
-
-/// Bytes of a path or a URI at most. HDFS has 8,000 characters.
-pub const PATH_MAX: usize = 24 * 1024;
 
 /// Bytes of the name of a file, a user or a group at most.
 pub const NAME_MAX: usize = 4 * 1024;

@@ -33,6 +33,11 @@ pub const INCLUDE_DEPTH_MAX: usize = 8;
 /// Limit on the properties of one file with its includes. A node with every product's settings has
 /// some thousands.
 pub const PROPERTIES_MAX: usize = 50_000;
+/// Limit on substitutions in one value, at which Hadoop throws (its `MAX_SUBST`).
+const SUBSTITUTIONS_MAX: usize = 20;
+/// Limit on the bytes of an expanded value, far above real ones; without it twenty substitutions of
+/// large values add up.
+const EXPANDED_BYTES_MAX: usize = 1 << 20;
 
 /// Deprecated names that Hadoop still accepts for new ones (its `Configuration.DeprecationDelta`),
 /// of those read here.

@@ -17,7 +17,7 @@ use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 
 use crate::error::FsError;
 use crate::file_system::{FileSystem, Kind, ReadFile, Status, WriteFile};
-use crate::file_systems::{Caller, Opener};
+use crate::opener::{Caller, Opener};
 use crate::uri::Uri;
 use content::{Reader, Writer};
 use runtime::{Broken, Runtime, Runtimes};

@@ -20,9 +20,11 @@ mod file_systems;
 #[cfg(feature = "hdfs")]
 mod hdfs;
 mod local;
+mod opener;
 mod uri;
 
 pub use error::FsError;
 pub use file_system::{FileSystem, Kind, ReadFile, Status, WriteFile};
-pub use file_systems::{Caller, FileSystems, FsConfig, Opener};
+pub use file_systems::{FileSystems, FsConfig};
+pub use opener::{Caller, Opener};
 pub use uri::{ParseUriError, Uri};

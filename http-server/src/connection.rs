@@ -25,7 +25,7 @@ use crate::Limits;
 use crate::activity::{Activity, Phase};
 use crate::outgoing::{Content, Outgoing};
 use crate::peer_io::PeerIo;
-use crate::server::Service;
+use crate::service::Service;
 
 /// Bytes of a connection's send buffer (`SO_SNDBUF`; Linux doubles the figure for its overhead).
 /// The kernel's automatic size would let each slow reader hold some megabytes. A write waits until

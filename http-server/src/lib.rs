@@ -19,6 +19,7 @@ mod outgoing;
 mod peer_io;
 mod places;
 mod server;
+mod service;
 #[cfg(test)]
 mod tests;
 
@@ -26,7 +27,8 @@ pub use activity::{Activity, Phase};
 pub use connection::set_options;
 pub use host_names::{HostNames, HostRefusal};
 pub use places::{PeerKey, Place, Places};
-pub use server::{HttpServer, Service};
+pub use server::HttpServer;
+pub use service::Service;
 
 use std::time::Duration;
 

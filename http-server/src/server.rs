@@ -1,15 +1,11 @@
 //! The listener and the accept loop.
 
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::body::Body;
-use hyper::{Request, Response};
 use refusals::Refusals;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -19,21 +15,12 @@ use tokio_util::sync::CancellationToken;
 use crate::Limits;
 use crate::activity::Activity;
 use crate::connection::{self, Closing};
-use crate::outgoing::BodyError;
 use crate::places::{PeerKey, Place, Places};
+use crate::service::Service;
 
 /// Pause after a failed accept. The likely cause, no file descriptors left, does not go away at
 /// once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Maker of answers.
-pub trait Service: Send + Sync + 'static {
-    /// Body of an answer. It is polled only as fast as the peer takes what came before.
-    type Body: Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static;
-
-    /// Answers a request, whose body has been read within [`Limits::body_bytes`].
-    fn answer(&self, request: Request<Bytes>) -> impl Future<Output = Response<Self::Body>> + Send;
-}
 
 /// A server that has its port but does not serve yet.
 #[derive(Debug)]

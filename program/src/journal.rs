@@ -18,7 +18,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-use crate::logging::Escaped;
+use crate::escaped::Escaped;
 
 /// Socket of the journal.
 pub const SOCKET: &str = "/run/systemd/journal/socket";

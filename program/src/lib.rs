@@ -7,6 +7,7 @@
 //! any other crate of the workspace; no part of a node may know it.
 
 pub mod allocator;
+mod escaped;
 pub mod journal;
 pub mod logging;
 pub mod panics;

@@ -10,6 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
 
+use crate::escaped::Escaped;
 use crate::journal::Journal;
 
 /// Crates that a filter means when it names the program: those of the node and of the quick start.
@@ -99,23 +100,6 @@ fn parsed(filter: &str) -> EnvFilter {
     EnvFilter::builder().parse_lossy(with_crates(filter))
 }
 
-/// Writer that escapes control characters except tabs.
-pub(crate) struct Escaped<W>(pub(crate) W);
-
-impl<W: Write> Write for Escaped<W> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text;
-        // Tabs separate the fields of audit lines, as in Hadoop's.
-        let is_escaped = |char: char| char.is_control() && char != '\t';
-        while let Some((at, control)) = rest.char_indices().find(|(_, char)| is_escaped(*char)) {
-            self.0.write_str(&rest[..at])?;
-            write!(self.0, "{}", control.escape_default())?;
-            rest = &rest[at + control.len_utf8()..];
-        }
-        self.0.write_str(rest)
-    }
-}
-
 /// Returns the filter with a directive added for each crate of the program where it names the
 /// program.
 fn with_crates(filter: &str) -> String {
@@ -137,14 +121,6 @@ fn with_crates(filter: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_are_escaped_and_other_text_stays() {
-        let mut text = String::new();
-        let hostile = "a\r\nb\u{1b}[2Jc\u{9b}d\te \"é\\\u{7f}";
-        write!(Escaped(&mut text), "{hostile}").unwrap();
-        assert_eq!(text, "a\\r\\nb\\u{1b}[2Jc\\u{9b}d\te \"é\\\\u{7f}");
-    }
 
     #[test]
     fn a_filter_that_names_the_program_means_the_crates_it_is_made_of() {

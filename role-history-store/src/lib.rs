@@ -20,15 +20,15 @@
 
 mod directory;
 mod fence;
+mod files;
 mod local;
 mod names;
 mod place;
 mod remote;
 mod root;
 
-pub use directory::{
-    Found, HistoryDirectory, LoadError, Loaded, Saved, Skipped, StoreConfig, StoreError,
-};
+pub use directory::{Found, HistoryDirectory, LoadError, Loaded, Saved, Skipped, StoreConfig};
+pub use files::StoreError;
 pub use names::{NameError, ServiceName};
 pub use place::{FileAccess, Place, RemotePlace};
 pub use root::{HistoryRoot, Usage};

@@ -21,7 +21,7 @@ use records::ApplicationAttemptId;
 use role_history::SavedHistory;
 use role_history::avro::write_history;
 
-use crate::directory::{BUFFER_BYTES, Files, StoreError, io_error};
+use crate::files::{BUFFER_BYTES, Files, StoreError, io_error};
 use crate::names::{self, HistoryFile};
 use crate::place::RemotePlace;
 

@@ -6,7 +6,8 @@ use std::{fs, io};
 use hadoop_fs::{FsError, Kind};
 use records::ApplicationAttemptId;
 
-use crate::directory::{HistoryDirectory, StoreConfig, StoreError, io_error};
+use crate::directory::{HistoryDirectory, StoreConfig};
+use crate::files::{StoreError, io_error};
 use crate::names::ServiceName;
 use crate::place::{Place, RemotePlace};
 use crate::remote::ENTRIES_MAX;

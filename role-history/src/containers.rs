@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ContainerId, MonoMillis};
 
 use crate::node_entry::Phase;
-use crate::node_map::NodeIndex;
+use crate::node_index::NodeIndex;
 use crate::role::RoleId;
 
 /// Choice of the containers to release when a role shrinks. Only confirmed starts are chosen.

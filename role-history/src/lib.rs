@@ -40,6 +40,7 @@ mod container_outcome;
 mod container_priority;
 mod containers;
 mod node_entry;
+mod node_index;
 mod node_instance;
 mod node_map;
 pub mod opt_in;

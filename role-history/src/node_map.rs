@@ -19,13 +19,10 @@ use std::sync::Arc;
 use records::EpochMillis;
 
 use crate::node_entry::NodeEntry;
+use crate::node_index::NodeIndex;
 use crate::node_instance::{NodeInstance, NodeState};
 use crate::ready_list::ReadyList;
 use crate::role::{Role, RoleId};
-
-/// Number of a node within its [`NodeMap`]. Nodes are never removed, so numbers stay valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct NodeIndex(pub(crate) u32);
 
 /// Part of a role's definition that decides which nodes are ready.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::MonoMillis;
 
 use crate::action::{ContainerAllocationOutcome, RequestId};
-use crate::node_map::NodeIndex;
+use crate::node_index::NodeIndex;
 use crate::role::RoleId;
 
 /// Target of a request.

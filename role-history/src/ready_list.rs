@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use crate::node_map::NodeIndex;
+use crate::node_index::NodeIndex;
 
 /// Most nodes in a chunk. An insertion moves at most 2 KiB, and 100,000 nodes are some 300 chunks.
 const CHUNK_MAX: usize = 512;

@@ -32,7 +32,8 @@ use thiserror::Error;
 
 use crate::action::Ask;
 use crate::containers::{Containers, ReleaseChoice};
-use crate::node_map::{NodeIndex, NodeMap};
+use crate::node_index::NodeIndex;
+use crate::node_map::NodeMap;
 use crate::outstanding::OutstandingRequestTracker;
 use crate::role::{Role, RoleError, RoleId};
 use crate::role_status::RoleStatus;

@@ -19,6 +19,7 @@
 mod inherited;
 mod manager;
 mod message;
+mod passed;
 mod relay;
 mod vitals;
 mod watchdog;

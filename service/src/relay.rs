@@ -18,8 +18,8 @@ use rustix::net::{
 };
 
 use crate::inherited::keep_on_exec;
-use crate::manager::{KeptSockets, Line, Passed, SOCKETS_MAX, send};
 use crate::message::BYTES_MAX;
+use crate::passed::{KeptSockets, Line, Passed, SOCKETS_MAX, send};
 
 /// Limit on the bytes of the first message: a line for each socket, with a name of 255 bytes.
 const PASSED_BYTES_MAX: usize = 64 + SOCKETS_MAX * 256;

@@ -9,6 +9,10 @@ use thiserror::Error;
 
 use crate::quote;
 
+/// Longest text form of a job, in bytes. It travels in a variable, and Linux accepts none of more
+/// than 128 KiB with its name.
+pub(crate) const TEXT_BYTES_MAX: usize = 128 * 1024 - 256;
+
 /// Most containers of one job. The AM keeps some hundred bytes for each, and polls nodes for those
 /// that wait.
 pub const CONTAINERS_MAX: u32 = 10_000;
@@ -111,7 +115,7 @@ pub enum JobError {
     /// Job whose text form does not fit into an environment variable.
     #[error(
         "the job takes {bytes} bytes when it is written down, limit {}",
-        crate::spec::TEXT_BYTES_MAX
+        TEXT_BYTES_MAX
     )]
     TooLong {
         /// Length of the text form, in bytes.

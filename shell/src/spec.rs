@@ -13,9 +13,6 @@ use crate::job::Job;
 /// Name of the variable.
 pub(crate) const VARIABLE: &str = "NM_AGENT_SHELL_JOB";
 
-/// Longest value: Linux accepts no variable of more than 128 KiB with its name.
-pub(crate) const TEXT_BYTES_MAX: usize = 128 * 1024 - 256;
-
 /// Inputs of the AM. The text form is base64, in which no character is special
 /// to a shell or a node.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]

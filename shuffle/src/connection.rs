@@ -14,7 +14,7 @@ use crate::fetch::{Fetch, Segment};
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::reply::{self, Refusal, Status};
 use crate::sender::{CachePolicy, Sender};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::shares::Share;
 use crate::stream::{NoTls, Stream};
 

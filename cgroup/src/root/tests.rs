@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::*;
+use crate::root_config::Delegation;
 use crate::scale::{Bound, CpuQuota, Weight};
 
 const MOUNT: &str = "30 25 0:27 / /cg rw - cgroup2 cgroup2 rw\n";

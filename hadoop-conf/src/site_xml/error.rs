@@ -156,9 +156,9 @@ pub enum SiteXmlError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExpandError {
     /// Value above Hadoop's limit on substitutions; Hadoop throws even when none is left.
-    #[error("needs {max} or more substitutions of ${{…}}, which is where Hadoop gives up", max = super::expand::SUBSTITUTIONS_MAX)]
+    #[error("needs {max} or more substitutions of ${{…}}, which is where Hadoop gives up", max = super::SUBSTITUTIONS_MAX)]
     TooManySubstitutions,
     /// Value above the limit on bytes.
-    #[error("grows beyond {max} bytes when its ${{…}} are put in place", max = super::expand::EXPANDED_BYTES_MAX)]
+    #[error("grows beyond {max} bytes when its ${{…}} are put in place", max = super::EXPANDED_BYTES_MAX)]
     TooLong,
 }

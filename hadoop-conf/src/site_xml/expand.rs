@@ -3,12 +3,7 @@
 //! Pure: the caller looks names up.
 
 use super::error::ExpandError;
-
-/// Limit on substitutions in one value, at which Hadoop throws (its `MAX_SUBST`).
-pub(super) const SUBSTITUTIONS_MAX: usize = 20;
-/// Limit on the bytes of an expanded value, far above real ones; without it twenty substitutions of
-/// large values add up.
-pub(super) const EXPANDED_BYTES_MAX: usize = 1 << 20;
+use super::{EXPANDED_BYTES_MAX, SUBSTITUTIONS_MAX};
 
 /// Result of an expansion.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::action::{
     Action, AllocatedContainer, AskedBy, Assignment, ContainerAllocationOutcome, RequestId,
 };
 use crate::node_entry::{NodeEntry, Phase};
-use crate::node_map::NodeIndex;
+use crate::node_index::NodeIndex;
 
 impl RoleHistory {
     /// Matches allocated containers with outstanding requests, accepts those that are wanted and

@@ -7,7 +7,7 @@ use records::Now;
 
 use super::RoleHistory;
 use crate::action::{Action, NodeReport};
-use crate::node_map::NodeIndex;
+use crate::node_index::NodeIndex;
 use crate::outstanding::Target;
 
 impl RoleHistory {

@@ -7,7 +7,7 @@ use super::{RoleHistory, RoleState};
 use crate::action::{Action, Ask, AskReason, RequestId};
 use crate::container_priority::ContainerPriority;
 use crate::node_entry::NodeEntry;
-use crate::node_map::NodeIndex;
+use crate::node_index::NodeIndex;
 use crate::outstanding::{OutstandingRequest, Target};
 use crate::role::RoleId;
 

@@ -1,9 +1,12 @@
 use std::net::Ipv4Addr;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 
 use tempfile::TempDir;
 
 use super::*;
+use crate::passed::address;
 use crate::relay::tests::receive_all;
 
 /// A service manager's socket.

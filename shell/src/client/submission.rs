@@ -7,7 +7,8 @@ use role_history::opt_in::{GUARANTEED_VARIABLE, POLICY_VARIABLE, SERVICE_VARIABL
 use wire::proto::hadoop_yarn::{ApplicationSubmissionContextProto, ContainerLaunchContextProto};
 
 use crate::job::JobError;
-use crate::spec::{Spec, TEXT_BYTES_MAX, VARIABLE};
+use crate::job::TEXT_BYTES_MAX;
+use crate::spec::{Spec, VARIABLE};
 use crate::{MASTER_SUBCOMMAND, quote};
 
 /// Application type on the ResourceManager's pages, of 20 characters at most.
