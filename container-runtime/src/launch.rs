@@ -19,6 +19,7 @@
 //! everybody, and `debug-info`. The runtime needs I/O and time enabled. `unsafe` is in `process`
 //! and `exit_watch` only; making a process is the cgroup crate's.
 
+mod blocking;
 mod confined_end;
 mod context;
 mod debug_info;
@@ -28,6 +29,7 @@ mod error;
 mod exit_watch;
 mod files;
 mod finish;
+mod finishing;
 mod glob;
 mod lanes;
 mod launcher;
@@ -39,6 +41,7 @@ mod outlives;
 mod places;
 mod process;
 mod process_tree;
+mod registered;
 mod registry;
 mod scanner;
 mod script;

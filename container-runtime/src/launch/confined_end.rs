@@ -7,6 +7,7 @@ use cgroup::CgroupError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::blocking::blocking;
 use super::registry::Order;
 use super::tracer::{Looks, end_tracers};
 use crate::isolation::Confined;
@@ -138,17 +139,4 @@ async fn with<T: Send + 'static>(
 ) -> Option<T> {
     let confined = confined.clone();
     blocking(move || act(&confined)).await
-}
-
-/// Acts on a thread that may wait. `None`: the runtime is shutting down.
-pub(super) async fn blocking<T: Send + 'static>(
-    act: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    match tokio::task::spawn_blocking(act).await {
-        Ok(result) => Some(result),
-        Err(error) => {
-            tracing::debug!(%error, "blocking work did not run");
-            None
-        }
-    }
 }

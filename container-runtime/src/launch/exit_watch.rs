@@ -11,17 +11,18 @@ use std::time::Duration;
 
 use localize::{ContainerFolder, UserName};
 use records::{ContainerExitStatus, ContainerId};
-use tokio::io::Interest;
-use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
+use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
-use super::confined_end::{self, blocking};
+use super::blocking::blocking;
+use super::confined_end;
 use super::context::LaunchEvent;
 use super::debug_info::DebugTicket;
 use super::finish::Finished;
 use super::leader::WatchedLeader;
 use super::process_tree::Process;
+use super::registered::register;
 use super::registry::Order;
 use super::scanner::{Found, Scope};
 use super::shared::{PanicAlarm, Shared};
@@ -76,22 +77,6 @@ pub(super) fn watchable(leader: Leader) -> Result<AsyncFd<Leader>, (i32, std::io
         leader.abandon();
         (pid, error)
     })
-}
-
-/// A type that opens its descriptor when it is made and closes it when it is dropped, and names no
-/// other meanwhile.
-pub(super) trait OwnsHandle: AsRawFd {}
-impl OwnsHandle for Leader {}
-impl OwnsHandle for OwnedFd {}
-
-#[expect(
-    unsafe_code,
-    reason = "tokio has no registration that knows who owns a descriptor"
-)]
-pub(super) fn register<T: OwnsHandle>(handle: T) -> Result<AsyncFd<T>, AsyncFdRegisterError<T>> {
-    // SAFETY: such a type keeps one descriptor open for as long as it lives, and the registration
-    // owns it.
-    unsafe { AsyncFd::register_with_interest(handle, Interest::READABLE) }
 }
 
 impl Watch {

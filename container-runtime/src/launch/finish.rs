@@ -9,33 +9,16 @@ use localize::{ContainerFolder, UserName};
 use records::{ContainerExitStatus, ContainerId};
 use tokio::time::timeout;
 
-use super::confined_end::blocking;
+use super::blocking::blocking;
 use super::diagnostics::{self, ExitDiagnostics};
+use super::finishing::Finishing;
 use super::places::UserPlaces;
 use super::shared::Shared;
 use crate::isolation::{Confined, is_of_its_limit, oom_message};
 
-/// Exits whose files of one kind are read or removed at the same time, half of them of one user.
-const FINISHING_MAX: usize = 8;
 /// Maximum time that the report of an end waits for a disk: one that hangs takes the texts of its
 /// containers, not the reports.
 const FILES_WAIT: Duration = Duration::from_secs(10);
-
-/// Places for work on the files of containers that have ended. Disks may hang without taking the
-/// places of the cgroups.
-pub(super) struct Finishing {
-    log_dirs: UserPlaces,
-    cgroups: UserPlaces,
-}
-
-impl Default for Finishing {
-    fn default() -> Self {
-        Self {
-            log_dirs: UserPlaces::new(FINISHING_MAX),
-            cgroups: UserPlaces::new(FINISHING_MAX),
-        }
-    }
-}
 
 /// A container whose processes are gone.
 pub(super) struct Finished {
@@ -129,6 +112,7 @@ mod tests {
     use tokio::sync::mpsc;
     use tokio::time::Instant;
 
+    use super::super::finishing::FINISHING_MAX;
     use super::*;
     use crate::launch::diagnostics::StderrPattern;
     use crate::launch::places::turns_of;

@@ -33,7 +33,7 @@ use super::environment::{container_environment, text};
 use super::error::LaunchError;
 use super::exit_watch::{Watch, watchable};
 use super::files::{Directory, announce, entry_names, fill_work_dir};
-use super::finish::Finishing;
+use super::finishing::Finishing;
 use super::lanes::Lanes;
 use super::leader::WatchedLeader;
 use super::links::{ResolvedLink, make_links, resolve_links};
@@ -427,7 +427,8 @@ impl Worker {
             run_as: prepared.run_as.as_deref(),
         };
         let slot = self.config.outlives.as_ref();
-        let slot = slot.map(|outlives| outlives.claim(plan)).transpose()?;
+        let claim = |outlives: &Outlives| outlives.claim(plan.container_id, plan.spec.as_ref());
+        let slot = slot.map(claim).transpose().map_err(LaunchError::Note)?;
         spawn(&command, slot).map_err(|source| LaunchError::Spawn {
             program: BASH,
             source,

@@ -14,10 +14,10 @@ use records::ContainerExitStatus;
 use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::confined_end::blocking;
-use super::exit_watch::register;
+use super::blocking::blocking;
 use super::process::{open_process, signal_group};
 use super::process_tree::Process;
+use super::registered::register;
 use super::spawn::Leader;
 use super::tracer::end_tracers;
 

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use keeper::{StartSlot, StartSlots};
-use records::Resource;
+use keeper::{StartSlot, StartSlots, StartsError};
+use records::{ContainerId, Resource};
 use sched::ContainerSpec;
 
-use super::context::LaunchPlan;
-use super::error::LaunchError;
 use super::leader::SharedExits;
 
 /// Records that another agent will read.
@@ -20,11 +18,15 @@ pub struct Outlives {
 }
 
 impl Outlives {
-    /// Takes a slot for a process that is about to be started.
-    pub(super) fn claim(&self, plan: &LaunchPlan) -> Result<StartSlot, LaunchError> {
-        let remark = plan.spec.as_ref().map(remark_of).unwrap_or_default();
-        let slot = self.starts.claim(&plan.container_id.to_string(), &remark);
-        slot.map_err(LaunchError::Note)
+    /// Takes a slot for the process of a container that is about to be started, with its size if
+    /// that is known.
+    pub(super) fn claim(
+        &self,
+        id: ContainerId,
+        spec: Option<&ContainerSpec>,
+    ) -> Result<StartSlot, StartsError> {
+        let remark = spec.map(remark_of).unwrap_or_default();
+        self.starts.claim(&id.to_string(), &remark)
     }
 }
 

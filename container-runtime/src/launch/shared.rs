@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::context::LaunchEvent;
 use super::diagnostics::StderrPattern;
-use super::finish::Finishing;
+use super::finishing::Finishing;
 use super::process_tree::Process;
 use super::registry::Registry;
 use super::scanner::{Found, Scanner, Scope};

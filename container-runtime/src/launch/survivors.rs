@@ -12,7 +12,7 @@ use cgroup::Cgroup;
 use records::ContainerId;
 use tokio::time::{sleep, timeout};
 
-use super::confined_end::blocking;
+use super::blocking::blocking;
 use super::context::LaunchEvent;
 use super::leader::WatchedLeader;
 use super::process_tree::Process;
