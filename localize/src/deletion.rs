@@ -21,10 +21,9 @@ use threads::{Pool, PoolConfig, Work};
 use crate::config::DeletionConfig;
 
 use super::disk::Disk;
-use super::layout;
+use super::layout::{self, DELETION_MARK};
 use super::own_logs::{UnnamedLogs, remove_mark};
 use super::remove_tree::{Incomplete, OWNER_ALL, open_for_removal, remove_tree};
-use super::start::DELETION_MARK;
 use super::sweep::{Keep, sweep};
 use super::turns::Turns;
 use super::user_name::UserName;

@@ -6,6 +6,8 @@
 //!
 //! Blocking file operations throughout: for a thread, not for a task.
 
+mod found;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,11 +23,11 @@ use super::deletion::Deletion;
 use super::disk::{Disk, choose, make_on_all, pick_weighted, pick_with_room, rooms};
 use super::disk_checks::{Checks, DiskPlaces, PATIENCE, Round};
 use super::disk_health::{Condition, DirKind, DiskHealth, DisksReport};
-use super::earlier::Needed;
 use super::error::DirsError;
 use super::folder_lock::distinct;
 use super::kept::KeptResource;
 use super::layout::{self, Modes, Scope, Step};
+use super::needed::Needed;
 use super::own_logs::{self, UnnamedLogs};
 use super::user_name::UserName;
 use dir_handle::{DirHandle, Owner};

@@ -22,9 +22,11 @@ use super::deletion::DeletionService;
 use super::dirs::{DiskChecks, NodeDirs, View};
 use super::disk::Disk;
 use super::disk_health::{DirKind, DisksReport};
-use super::earlier::{Earlier, Needed};
+use super::disk_place::{DiskPlace, Probed, Unusable};
+use super::earlier::Earlier;
 use super::error::DirsError;
 use super::folder_lock::{FolderLocks, InUse};
+use super::needed::Needed;
 use super::own_logs::UnnamedLogs;
 use super::start;
 use crate::config::DirsConfig;
@@ -38,25 +40,6 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct DiskPlaces {
     local: Vec<DiskPlace>,
     log: Vec<DiskPlace>,
-}
-
-/// A configured directory.
-#[derive(Clone, Debug)]
-pub(super) struct DiskPlace {
-    pub(super) path: PathBuf,
-    /// `None` while the directory has failed: an open handle would keep an operator from taking the
-    /// disk away.
-    pub(super) disk: Option<Arc<Disk>>,
-    /// Whether the directory was open at any time, so that folders in it are not of an earlier run.
-    pub(super) was_open: bool,
-    /// Files of an earlier run that must stay; `None`: none.
-    pub(super) needed: Option<Arc<Needed>>,
-    /// Number of this run's first resource.
-    pub(super) first_resource: u64,
-    /// Locks of the agent's directories.
-    pub(super) locks: FolderLocks,
-    /// Logs of an earlier run that no record names.
-    pub(super) unnamed_logs: Arc<UnnamedLogs>,
 }
 
 impl DiskPlaces {
@@ -126,14 +109,6 @@ type Id = (DirKind, usize);
 
 type Answer = (Id, Probed);
 
-/// Result of the check of one directory.
-pub(super) struct Probed {
-    /// The open directory and the room on its disk, or the reason that it cannot be used.
-    pub(super) result: Result<(Arc<Disk>, DiskSpace), Unusable>,
-    /// Folders of an earlier run.
-    pub(super) earlier: Earlier,
-}
-
 /// Result of a round of checks.
 #[derive(Default)]
 pub(super) struct Round {
@@ -141,24 +116,6 @@ pub(super) struct Round {
     pub(super) earlier: Earlier,
     /// First directory that another agent uses.
     pub(super) in_use: Option<(PathBuf, InUse)>,
-}
-
-/// Reason that a directory cannot be used.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
-    /// Text for the health report.
-    Failed(String),
-    /// Another agent works with it.
-    InUse(InUse),
-}
-
-impl From<Unusable> for String {
-    fn from(unusable: Unusable) -> Self {
-        match unusable {
-            Unusable::Failed(reason) => reason,
-            Unusable::InUse(in_use) => in_use.to_string(),
-        }
-    }
 }
 
 /// Function that checks one directory.

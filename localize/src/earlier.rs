@@ -11,16 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dir_handle::{FileKind, is_abandoned};
-use records::{ApplicationId, ContainerId, ContainerName};
+use records::{ApplicationId, ContainerName};
 
 use super::deletion::Deletion;
-use super::dirs::{ContainerDirs, ContainerFolder, NodeDirs};
 use super::disk::Disk;
-use super::disk_health::DirKind;
 use super::kept::{KeptResource, Seal};
-use super::layout::{self, APP_CACHE, FILE_CACHE, USER_CACHE};
+use super::layout::{APP_CACHE, FILE_CACHE, USER_CACHE};
+use super::needed::Needed;
 use super::sweep::Keep;
-use super::user_name::UserName;
 
 /// Limit on the folders of one user on one directory that are listed for deletion. Users own the
 /// folders above, and may have put millions there; others stay until the next start.
@@ -28,30 +26,6 @@ const LISTED_OF_USER_MAX: usize = 1 << 10;
 
 /// Limit on the folders on one directory that are listed for deletion. One takes some 400 bytes.
 const LISTED_MAX: usize = 1 << 13;
-
-/// Files of an earlier run that must stay.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needed {
-    /// Applications whose folders and logs stay.
-    pub applications: BTreeSet<ApplicationId>,
-    /// Containers whose work folders stay.
-    pub containers: BTreeSet<ContainerName>,
-    /// Paths of localized resources that containers have links to.
-    pub resources: BTreeSet<PathBuf>,
-    /// Applications that have ended here, of which only the logs stay.
-    pub logs: BTreeSet<ApplicationId>,
-    /// Resources in the caches by their records, which stay if they are what was recorded.
-    pub cached: Vec<KeptResource>,
-    /// Containers have links to resources that no record names, so that all of them stay.
-    pub has_unknown_resources: bool,
-}
-
-impl Needed {
-    /// Returns whether an application's log folder stays.
-    pub(super) fn has_logs_of(&self, id: ApplicationId) -> bool {
-        self.applications.contains(&id) || self.logs.contains(&id)
-    }
-}
 
 /// Folders of an earlier run.
 #[derive(Debug, Default)]
@@ -246,43 +220,6 @@ fn names_of(below: &Path) -> Vec<String> {
         .collect()
 }
 
-impl NodeDirs {
-    /// Finds the folders that an earlier run made for a container, by the paths of its work folder
-    /// and its log folder. `None` if either is on a directory that is not used any more.
-    #[must_use]
-    pub fn find_container_dirs(
-        &self,
-        container: &ContainerId,
-        user: &UserName,
-        (work_dir, log_dir): (&Path, &Path),
-    ) -> Option<ContainerDirs> {
-        let work = layout::names(layout::work_steps(self.modes(), user, container));
-        let logs = layout::names(layout::log_steps(container, 0));
-        let folder = |disks: &[Arc<Disk>], names: &[String], path: &Path| {
-            let below: PathBuf = names.iter().collect();
-            let disk = disks.iter().find(|disk| disk.path.join(&below) == path)?;
-            let folder = ContainerFolder::new(Arc::clone(&disk.root), &disk.path, below);
-            // The account may have changed since, or not be found now; the folder says whose it is.
-            let user = folder.open().and_then(|opened| opened.user()).ok();
-            let owner = user.and_then(|user| self.owner(user));
-            Some(folder.owned_by(owner))
-        };
-        let on_all = |disks: &[Arc<Disk>], names: &[String]| {
-            let below: PathBuf = names.iter().collect();
-            disks.iter().map(|disk| disk.path.join(&below)).collect()
-        };
-        let local_disks = self.readable(DirKind::Local);
-        let log_disks = self.readable(DirKind::Log);
-        Some(ContainerDirs {
-            work_dir: folder(&local_disks, &work, work_dir)?,
-            log_dir: folder(&log_disks, &logs, log_dir)?,
-            local_dirs: on_all(&local_disks, &work[..work.len() - 1]),
-            local_user_dirs: on_all(&local_disks, &work[..work.len() - 3]),
-            log_dirs: on_all(&log_disks, &logs),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -292,8 +229,8 @@ mod tests {
     use test_support::ids::container;
 
     use super::*;
-    use crate::DeletionService;
     use crate::config::{DeletionConfig, DirsConfig};
+    use crate::{DeletionService, NodeDirs, UserName};
 
     fn config(root: &Path) -> DirsConfig {
         DirsConfig {

@@ -15,7 +15,6 @@ use nix::errno::Errno;
 use records::EpochMillis;
 use time::OffsetDateTime;
 use time::macros::format_description;
-use users::Account;
 
 use super::budget::{Budget, CopyError, Exhausted};
 use super::cache::Asker;
@@ -25,37 +24,13 @@ use super::local_source::LocalSource;
 use super::progress::Progress;
 use super::remote_source::RemoteSource;
 use super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
+use super::source::{Content, Opened, Reader, Source};
 use super::unpack::{self, Packing, ReadArchive};
 use dir_handle::DirHandle;
 
 /// Deepest folder of a source that is copied. Each level is one recursion, so a link to its own
 /// parent ends here.
 const SOURCE_DEPTH_MAX: usize = 64;
-
-/// A file system that resources are read from, chosen by [`Sources`].
-pub(super) trait Source {
-    /// Opens a file or reads a folder. With `public`, refuses with
-    /// [`io::ErrorKind::PermissionDenied`] a file that other users may not read, or may not reach
-    /// because of a folder above it.
-    fn open(&self, path: &Path, public: bool) -> io::Result<Opened>;
-}
-
-/// Kind of a source's path, opened.
-pub(super) enum Opened {
-    File(Box<dyn Content>),
-    Folder {
-        modified_ms: i64,
-        names: Box<dyn Iterator<Item = io::Result<OsString>>>,
-    },
-    /// Device, pipe or socket; not opened.
-    Special,
-}
-
-/// Content of a file at its source.
-pub(super) trait Content: Read + Seek {
-    /// Returns the modification time, in milliseconds since the epoch.
-    fn modified_ms(&self) -> io::Result<i64>;
-}
 
 /// Parameters of one download.
 pub(super) struct Fetch<'a> {
@@ -75,9 +50,6 @@ pub(super) struct Fetch<'a> {
     /// Reader of the resource, if it is an archive.
     pub(super) read_archive: ReadArchive<'a>,
 }
-
-/// Account whose rights a source on this machine is read with; `None`: the agent's.
-pub(super) type Reader = Option<Arc<Account>>;
 
 /// Function that opens the file system of a resource for its download.
 pub(super) type SourceOf =

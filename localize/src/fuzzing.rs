@@ -6,10 +6,10 @@ use dir_handle::DirHandle;
 
 use super::budget::Budget;
 use super::error::UnpackError;
-use super::fetch::Content;
 use super::layout::Scope;
 use super::progress::Progress;
 use super::resource::ResourceKind;
+use super::source::Content;
 use super::unpack::{self, Packing};
 
 /// Limit on the entries of an input.

@@ -20,6 +20,9 @@ use super::user_name::UserName;
 pub(super) const USER_CACHE: &str = "usercache";
 pub(super) const FILE_CACHE: &str = "filecache";
 pub(super) const APP_CACHE: &str = "appcache";
+/// Between the name of a folder and a time or a random number: the folder is to be deleted.
+pub(super) const DELETION_MARK: &str = "_DEL_";
+
 /// Hadoop's folder for scripts, tokens and pid files, which the agent leaves empty.
 pub(super) const NM_PRIVATE: &str = "nmPrivate";
 

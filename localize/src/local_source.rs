@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 
-use super::fetch::{Content, Opened, Reader, Source};
+use super::source::{Content, Opened, Reader, Source};
 
 /// Permission bits with which others can list a folder and pass through it.
 const OTHERS_READ_EXECUTE: u32 = 0o005;

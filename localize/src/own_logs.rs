@@ -17,10 +17,9 @@ use std::time::Duration;
 use dir_handle::{DirHandle, FileKind};
 use records::{ApplicationId, EpochMillis};
 
-use super::deletion::Deletion;
 use super::disk::Disk;
-use super::earlier::Needed;
 use super::layout::SECRET_MODE;
+use super::needed::Needed;
 
 /// Folder of the marks in a log directory.
 const MARKS: &str = ".nm-agent";
@@ -58,14 +57,15 @@ impl UnnamedLogs {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists the application folders of a log directory that no record names, for their deletion.
+    /// Lists the application folders of a log directory that no record names, each with the time
+    /// after which it is to be deleted.
     /// A failure leaves folders where they are, which is no failure of the directory.
     pub(super) fn find(
-        self: &Arc<Self>,
-        disk: &Arc<Disk>,
+        &self,
+        disk: &Disk,
         needed: Option<&Needed>,
         now: EpochMillis,
-    ) -> Vec<Deletion> {
+    ) -> Vec<(ApplicationId, Duration)> {
         let mut found = Vec::new();
         let result = self.find_each(disk, needed, now, &mut found);
         if let Err(error) = result.and_then(|()| sweep(&disk.root)) {
@@ -76,11 +76,11 @@ impl UnnamedLogs {
     }
 
     fn find_each(
-        self: &Arc<Self>,
-        disk: &Arc<Disk>,
+        &self,
+        disk: &Disk,
         needed: Option<&Needed>,
         now: EpochMillis,
-        found: &mut Vec<Deletion>,
+        found: &mut Vec<(ApplicationId, Duration)>,
     ) -> io::Result<()> {
         let path = disk.path.display();
         let (mut of_others, mut left_out) = (0_u64, 0_u64);
@@ -95,7 +95,7 @@ impl UnnamedLogs {
                 Ok(Some(_)) if found.len() >= LISTED_MAX => left_out += 1,
                 Ok(Some(at)) => {
                     self.waiting().insert(id);
-                    found.push(Deletion::of_unnamed(disk, id, self, self.left(at, now)));
+                    found.push((id, self.left(at, now)));
                 }
                 Err(error) => {
                     let application = id;

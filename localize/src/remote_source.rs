@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use hadoop_fs::{FileSystem, Kind, ReadFile, Status};
 
-use super::fetch::{Content, Opened, Source};
+use super::source::{Content, Opened, Source};
 
 /// Permission bits with which others can list a folder and pass through it.
 const OTHERS_READ_EXECUTE: u32 = 0o005;

@@ -16,13 +16,11 @@ use records::{ApplicationId, EpochMillis};
 
 use super::deletion::Deletion;
 use super::disk::Disk;
-use super::disk_checks::{DiskPlace, Probed, Unusable};
 use super::disk_health::DirKind;
+use super::disk_place::{DiskPlace, Probed, Unusable};
 use super::earlier::{Earlier, look_at};
-use super::layout::{FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
+use super::layout::{DELETION_MARK, FILE_CACHE, NM_PRIVATE, OPEN_MODE, SECRET_MODE, USER_CACHE};
 use dir_handle::{Access, DirHandle, DiskSpace, is_abandoned};
-
-pub(super) const DELETION_MARK: &str = "_DEL_";
 
 /// Folders of the agent in every local directory.
 const FOLDERS: [(&str, u32); 3] = [
@@ -87,8 +85,10 @@ fn check(
             }
             (DirKind::Local, None) => {}
             (DirKind::Log, needed) => {
-                let mut unnamed = place.unnamed_logs.find(&disk, needed, now);
-                earlier.leftovers.append(&mut unnamed);
+                let unnamed = &place.unnamed_logs;
+                let found = unnamed.find(&disk, needed, now).into_iter();
+                let deletion = |(id, after)| Deletion::of_unnamed(&disk, id, unnamed, after);
+                earlier.leftovers.extend(found.map(deletion));
             }
         }
     }

@@ -11,9 +11,9 @@ use archives::{Entries, Form, ReadError};
 use super::budget::Budget;
 use super::error::UnpackError;
 use super::extract::Extract;
-use super::fetch::Content;
 use super::layout::CacheModes;
 use super::resource::ResourceKind;
+use super::source::Content;
 use dir_handle::DirHandle;
 
 /// Format of an archive.

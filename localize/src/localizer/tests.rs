@@ -16,10 +16,10 @@ use nix::sys::stat::Mode;
 
 use crate::config::{DeletionConfig, DirsConfig};
 
-use super::super::fetch::{Content, Opened, Source};
 use super::super::resource::{
     LocalizationState, ResourceKind, ResourceSpec, ResourceUrl, Visibility,
 };
+use super::super::source::{Content, Opened, Source};
 use super::*;
 
 /// Deadline that only a failing test reaches.

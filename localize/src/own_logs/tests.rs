@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use test_support::ids::container;
 
+use super::super::deletion::Deletion;
 use super::*;
 use crate::config::{DeletionConfig, DirsConfig};
 use crate::{DeletionService, NodeDirs, StartedDirs};
