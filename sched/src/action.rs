@@ -4,21 +4,8 @@ use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Re
 use thiserror::Error;
 
 use crate::config::RuntimeSettings;
+use crate::container_spec::ContainerSpec;
 use crate::retry::ContainerRetryContext;
-
-/// Container as its token describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContainerSpec {
-    /// Id, unique on the node.
-    pub id: ContainerId,
-    /// Resources that are reserved for the container (guaranteed) or that it may use while they are
-    /// free (opportunistic).
-    pub resource: Resource,
-    /// Whether the resources are reserved.
-    pub execution_type: ExecutionType,
-    /// Version of the token: 0 at first, higher with each update of the container.
-    pub version: i32,
-}
 
 /// Input of the scheduler: something happened outside it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use records::{ContainerExitStatus, MonoMillis};
 
-use crate::action::ContainerSpec;
+use crate::container_spec::ContainerSpec;
 use crate::container_state::ContainerState;
 use crate::diagnostics::Diagnostics;
 use crate::queue_order::QueuePlace;

@@ -32,11 +32,10 @@ use records::{
     ContainerExitStatus, ContainerId, ContainerName, ExecutionType, MonoMillis, Now, Resource,
 };
 
-use crate::action::{
-    Action, ContainerQueuingLimit, ContainerSpec, DrainExtent, Event, Note, PauseEnd, Refusal,
-};
+use crate::action::{Action, ContainerQueuingLimit, DrainExtent, Event, Note, PauseEnd, Refusal};
 use crate::config::ContainerSchedulerConfig;
 use crate::container::Container;
+use crate::container_spec::ContainerSpec;
 use crate::container_state::{ContainerState, Step};
 use crate::diagnostics::Stamp;
 use crate::index::Index;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use records::{ContainerId, ExecutionType, Resource};
 
-use crate::action::ContainerSpec;
+use crate::container_spec::ContainerSpec;
 use crate::container_state::ContainerState;
 use crate::queue::{Queue, Waiting};
 use crate::utilization::{Amount, ResourceUtilizationTracker, VmemPmemRatio};

@@ -41,6 +41,7 @@ mod allocator;
 mod config;
 mod container;
 mod container_scheduler;
+mod container_spec;
 mod container_state;
 mod diagnostics;
 mod index;
@@ -61,8 +62,8 @@ mod view;
 mod wait_estimate;
 
 pub use action::{
-    Action, Completion, ContainerQueuingLimit, ContainerSpec, DrainExtent, Event, KillReason, Note,
-    PauseEnd, Refusal, RejectReason, ShedReason,
+    Action, Completion, ContainerQueuingLimit, DrainExtent, Event, KillReason, Note, PauseEnd,
+    Refusal, RejectReason, ShedReason,
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,
@@ -78,6 +79,7 @@ pub use config::{
     OpportunisticContainersQueuePolicy, PAUSE_MAX_MS_DEFAULT, QUEUE_LENGTH_MAX, RuntimeSettings,
 };
 pub use container_scheduler::{ContainerScheduler, RecoveredContainer, RecoveredStage};
+pub use container_spec::ContainerSpec;
 pub use container_state::{ContainerState, Ending};
 pub use look::{
     LOOKS_PER_CALL_MAX, LookPlaced, LookPlacer, LookRound, LookTerms, PROMISE_MS, SIGHT_AGE_MAX_MS,

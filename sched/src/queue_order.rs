@@ -2,7 +2,7 @@
 //! first. [`place`] is the only code that decides it. Another order is another rank there; queue,
 //! index, states and recovery compare places and know nothing of what is in them.
 
-use crate::action::ContainerSpec;
+use crate::container_spec::ContainerSpec;
 
 /// Place of a waiting container among those of its type that wait like it: frozen, or not started.
 /// The smallest starts first, the largest is shed first. No two containers have the same.

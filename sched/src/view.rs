@@ -2,7 +2,7 @@
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 
-use crate::action::ContainerSpec;
+use crate::container_spec::ContainerSpec;
 use crate::container_state::ContainerState;
 
 /// Numbers for the heartbeat (Hadoop: `OpportunisticContainersStatus`). Always derived from the

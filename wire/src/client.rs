@@ -34,7 +34,7 @@ use crate::dial::{DialError, Dialer};
 use crate::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use crate::header::{self, ClientId, MethodName};
 use crate::outbound::Outbound;
-use crate::rpc::Method;
+use crate::service::Method;
 use crate::token::Token;
 
 /// Default limit of calls in flight on one connection. Further calls wait for their turn, within

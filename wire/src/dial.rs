@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::rpc::BoxFuture;
+use crate::service::BoxFuture;
 
 /// Pause between the starts of two attempts while the earlier one is still open (RFC 8305, 5:
 /// Connection Attempt Delay).

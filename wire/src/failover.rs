@@ -22,7 +22,7 @@ pub use self::link::{CallError, Endpoints, Link, LinkConfig, RawCall};
 pub use self::plan::{Failed, Failure, Pauses, Plan, Policy, Reaction, Reactions, Step};
 use crate::client::BoxedError;
 use crate::exception::HadoopException;
-use crate::rpc::Method;
+use crate::service::Method;
 use crate::token::Token;
 
 /// Why a call has no answer.

@@ -39,6 +39,7 @@ pub mod run_time;
 pub mod sasl;
 pub mod secrets;
 pub mod server;
+mod service;
 pub mod token;
 pub mod writable;
 

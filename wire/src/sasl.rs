@@ -22,7 +22,7 @@ use crate::digest_md5::{self, ClientResponse, DigestError, ServerCheck};
 use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
 use crate::proto::hadoop_common::RpcSaslProto;
 use crate::proto::hadoop_common::rpc_sasl_proto::{SaslAuth, SaslState};
-use crate::rpc::SecretManager;
+use crate::service::SecretManager;
 use crate::token::Token;
 
 /// Name of authentication by token.

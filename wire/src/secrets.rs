@@ -16,7 +16,7 @@ use crate::proto::hadoop_common::TokenProto;
 use crate::proto::hadoop_yarn::{
     AmrmTokenIdentifierProto, ContainerTokenIdentifierProto, NmTokenIdentifierProto,
 };
-use crate::rpc::{SecretManager, Verified};
+use crate::service::{SecretManager, Verified};
 use crate::token::{MasterKey, Signer, Token, kind};
 
 /// Length of a key, in bytes: that of an HMAC-SHA1.

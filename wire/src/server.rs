@@ -45,8 +45,8 @@ use self::strangers::{StrangerPlace, Strangers};
 use crate::exception::{HadoopException, RemoteException};
 use crate::frame::{DelimitedError, FRAME_LENGTH_MAX, FRAME_LENGTH_MAX_UNAUTHENTICATED};
 use crate::proto::hadoop_common::RequestHeaderProto;
-use crate::rpc::{Caller, Service};
 pub use crate::sasl::ServerAuth;
+use crate::service::{Caller, Service};
 
 /// Connections that the kernel queues for the accept loop, at most as many as
 /// `net.core.somaxconn` says (4,096 by default). When the queue is full, the kernel drops a

@@ -7,7 +7,8 @@
 use records::{ContainerId, ExecutionType};
 
 use super::{ContainerScheduler, Turn};
-use crate::action::{ContainerSpec, DrainExtent, Note, RejectReason, ShedReason};
+use crate::action::{DrainExtent, Note, RejectReason, ShedReason};
+use crate::container_spec::ContainerSpec;
 use crate::container_state::{ContainerState as S, Phase};
 use crate::kill_cause::KillCause;
 

@@ -7,10 +7,11 @@ use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 
 use super::room::Change;
 use super::{ContainerScheduler, Turn};
-use crate::action::{Action, Completion, ContainerSpec, Note, Refusal};
+use crate::action::{Action, Completion, Note, Refusal};
 use crate::admission;
 use crate::config::CONTAINERS_MAX;
 use crate::container::{Container, EarlierPause, Estimate};
+use crate::container_spec::ContainerSpec;
 use crate::container_state::{ContainerState as S, Ending, Phase, Step};
 use crate::kill_cause::{KILLED_BY_EXTERNAL_SIGNAL, KillCause};
 use crate::timers::Timer;

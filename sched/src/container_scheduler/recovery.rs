@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use records::{ContainerExitStatus, ContainerName, ExecutionType, MonoMillis, Now, Resource};
 
 use super::{ContainerScheduler, Turn};
-use crate::action::{Action, ContainerSpec, Refusal};
+use crate::action::{Action, Refusal};
 use crate::config::CONTAINERS_MAX;
 use crate::container::{Container, EarlierPause};
 use crate::container_scheduler::room::Change;
+use crate::container_spec::ContainerSpec;
 use crate::container_state::{ContainerState as S, Ending};
 use crate::diagnostics::Diagnostics;
 use crate::queue_order;

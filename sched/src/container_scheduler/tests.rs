@@ -18,8 +18,9 @@ use records::{
 };
 
 use super::ContainerScheduler;
-use crate::action::{Action, Completion, ContainerSpec, Event, Note, Refusal};
+use crate::action::{Action, Completion, Event, Note, Refusal};
 use crate::config::ContainerSchedulerConfig;
+use crate::container_spec::ContainerSpec;
 use crate::container_state::ContainerState;
 use crate::view::ContainerView;
 use test_support::ids::container as id;

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::plan::Failure;
 use crate::client::{BoxedError, ClientAuth, ClientOptions, RpcClient, RpcError};
 use crate::dial;
-use crate::rpc::Method;
+use crate::service::Method;
 use crate::token::Token;
 
 /// The ResourceManagers of a cluster at the port of one protocol, and which of them answered last.

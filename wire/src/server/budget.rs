@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ServerLimits;
 use crate::outbound::Held;
-use crate::rpc::Caller;
+use crate::service::Caller;
 
 /// Unit of the budgets, in bytes; a semaphore cannot count that many single bytes.
 const UNIT: usize = 1024;

@@ -27,7 +27,7 @@ use super::{SMALL_REQUEST_BYTES, Shared};
 use crate::digest_md5;
 use crate::frame::{Decoded, FRAME_LENGTH_MAX_UNAUTHENTICATED, FrameDecoder, FrameError};
 use crate::outbound::Outbound;
-use crate::rpc::Caller;
+use crate::service::Caller;
 
 /// Bytes of unsent answers above which no further call of the connection is read.
 const OUTBOUND_HIGH_WATER: usize = 1024 * 1024;

@@ -20,8 +20,8 @@ use crate::header::{
     self, CALL_ID_CONTEXT, CALL_ID_INVALID, CALL_ID_PING, CALL_ID_SASL, CallRef, HeaderError,
 };
 use crate::proto::hadoop_common::{IpcConnectionContextProto, RpcRequestHeaderProto, RpcSaslProto};
-use crate::rpc::Caller;
 use crate::sasl::{Authenticated, SaslServer, ServerAuth, ServerStep};
+use crate::service::Caller;
 
 /// Answer to an HTTP client.
 const HTTP_ANSWER: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-type: text/plain\r\nConnection: close\r\n\r\n\

@@ -16,7 +16,7 @@ use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
 use crate::header::{self, CallRef};
 use crate::outbound::Held;
 use crate::raw_message::RawMessageError;
-use crate::rpc::{Caller, Service};
+use crate::service::{Caller, Service};
 
 /// A call of a hosted service, not started yet.
 pub(super) struct ServiceCall {
