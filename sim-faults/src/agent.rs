@@ -18,45 +18,12 @@ use node_manager::recovery::{RecordSink, RecordWrite};
 use node_manager::resource_manager::Session;
 use node_manager::secrets::NodeSecrets;
 use records::{ContainerId, ContainerName, Now};
-use sim::{Clock, Disk, Distribution, Random, Write};
+use sim::{Clock, Disk, Random, Write};
 
 use crate::context::Context;
 use crate::event::{AgentEvent, Call, Client, Host, Reply, Request};
 use crate::machine::Machine;
-
-pub use self::start::NodeConfig;
-
-/// Durations of work on a node, in milliseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// Time to create a process.
-    pub launch: Distribution,
-    /// Time of a localization.
-    pub localize: Distribution,
-    /// Time of a freeze or a thaw.
-    pub freeze: Distribution,
-    /// Time of a commit of the store.
-    pub commit: Distribution,
-}
-
-/// Failures of work on a node, in parts per million.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Failures {
-    /// Failures to create a process.
-    pub launch: u32,
-    /// Failed localizations.
-    pub localize: u32,
-    /// Freezes and thaws that fail.
-    pub freeze: u32,
-    /// Crashes of the agent a moment after its answer that a container is started.
-    pub after_start: u32,
-    /// Crashes of the agent a moment after its answer that a container is stopped.
-    pub after_stop: u32,
-    /// Killed processes of no container that the kernel lets live on for a while.
-    pub stuck: u32,
-    /// Virtual time from which agents do not fail any more.
-    pub agents_until_ms: u64,
-}
+use crate::node_config::{Failures, Pace};
 
 /// Buffer of the key writer, which is shared with the table of keys.
 #[derive(Debug, Default)]

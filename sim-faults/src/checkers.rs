@@ -21,8 +21,8 @@ mod unique_ids;
 
 use records::Resource;
 
+use crate::finding::Checked;
 use crate::observation::Observation;
-use crate::watch::Checked;
 
 /// Facts about the world that do not change in a run.
 #[derive(Clone, Debug)]

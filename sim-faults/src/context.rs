@@ -4,9 +4,10 @@ use records::{ApplicationAttemptId, ContainerId};
 use sim::{EventQueue, Network};
 
 use crate::event::{AgentEvent, Call, Client, Event, Host, MachineEvent, Reply, Request};
+use crate::finding::Finding;
 use crate::observation::Observation;
 use crate::planted::Planted;
-use crate::watch::{Finding, Watch};
+use crate::watch::Watch;
 
 /// Milliseconds after which a caller gives up on an answer.
 const CALL_TIMEOUT_MS: u64 = 3_000;

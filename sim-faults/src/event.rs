@@ -11,7 +11,7 @@ use wire::proto::hadoop_yarn::{
 };
 use wire::token::Token;
 
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::plan::Plan;
 
 /// A machine.

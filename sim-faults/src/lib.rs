@@ -12,14 +12,16 @@
 //! | [`world`] | the loop over events |
 //! | [`context`] | event queue, network and observer, which all parts share |
 //! | [`event`] | events, and messages between the parts |
-//! | [`node`], [`machine`], [`agent`] | a node: processes, disk, and the agent while it runs |
+//! | [`node_config`], [`node`], [`machine`] | a node: size and pace, processes, disk |
+//! | [`agent`] | the agent of a node while it runs |
 //! | [`rm`] | the ResourceManager |
 //! | [`master`] | ApplicationMasters |
 //! | [`plan`] | what a container's process will do |
-//! | [`faults`] | faults as a schedule |
+//! | [`fault`], [`faults`] | faults, and their schedule |
 //! | [`churn`] | a long run, and what nodes hold in it |
-//! | [`planted`] | faults planted on purpose, which checkers must catch |
-//! | [`observation`], [`watch`] | what checkers see, and the report of a violation |
+//! | [`planted`], [`hunt`] | faults planted on purpose, which checkers must catch |
+//! | [`observation`], [`finding`] | what checkers see, and what they find |
+//! | [`watch`] | the observer of a run, and the report of a violation |
 //! | [`checkers`] | properties, one in each file |
 
 pub mod agent;
@@ -27,10 +29,14 @@ pub mod checkers;
 pub mod churn;
 pub mod context;
 pub mod event;
+pub mod fault;
 pub mod faults;
+pub mod finding;
+pub mod hunt;
 pub mod machine;
 pub mod master;
 pub mod node;
+pub mod node_config;
 pub mod observation;
 pub mod plan;
 pub mod planted;

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use sim::plot::svg;
 use sim_faults::churn::churn;
-use sim_faults::planted::{Planted, catch};
+use sim_faults::hunt::catch;
+use sim_faults::planted::Planted;
 use sim_faults::{Outcome, Scenario, Size, run};
 
 /// Time between two lines of progress.

@@ -3,10 +3,11 @@
 use records::ContainerId;
 use sim::{Clock, Disk, Random};
 
-use crate::agent::{Agent, Failures, Ground, NodeConfig, Pace};
+use crate::agent::{Agent, Ground};
 use crate::context::Context;
 use crate::event::{AgentEvent, Call, MachineEvent, Reply, Request};
 use crate::machine::Machine;
+use crate::node_config::{Failures, NodeConfig, Pace};
 use crate::observation::Observation;
 
 /// Milliseconds between the end of a process and the report on its output.

@@ -85,16 +85,3 @@ impl Planted {
         }
     }
 }
-
-/// Runs harsh scenarios with a planted fault, from seed 1 on, until its checker catches it.
-/// No other checker looks on. Returns the number of seeds; `None`: so many did not suffice.
-#[must_use]
-pub fn catch(planted: Planted, size: crate::Size, seeds_max: u64) -> Option<u64> {
-    let mut seeds = 1..=seeds_max;
-    seeds.find(|seed| {
-        let mut scenario = crate::Scenario::harsh(*seed, size);
-        scenario.planted = Some(planted);
-        scenario.only = Some(planted.expected());
-        crate::run(&scenario).violation.is_some()
-    })
-}

@@ -7,7 +7,7 @@ use records::{ExecutionType, NodeId, Resource};
 use sched::{ContainerSchedulerConfig, LoadComparator};
 use sim::{Distribution, LinkModel, Random, Streams};
 
-use crate::agent::{Failures, NodeConfig, Pace};
+use crate::node_config::{Failures, NodeConfig, Pace};
 use crate::plan::{Plan, Work};
 use crate::planted::Planted;
 

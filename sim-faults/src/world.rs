@@ -11,13 +11,15 @@ use sim::{Distribution, LinkModel, Network, Random, Streams};
 use crate::checkers::{FINISHES, Facts};
 use crate::context::Context;
 use crate::event::{Call, Client, Event, Host, Reply, Request};
-use crate::faults::{self, Fault};
+use crate::fault::Fault;
+use crate::faults;
+use crate::finding::Finding;
 use crate::master::{Master, Next};
 use crate::node::Node;
 use crate::observation::Observation;
 use crate::rm::ResourceManager;
 use crate::scenario::{self, Scenario};
-use crate::watch::{Finding, Violation, Watch};
+use crate::watch::{Violation, Watch};
 
 /// Virtual milliseconds after the run's length within which everything must have come to its end.
 const PATIENCE_MS: u64 = 1_800_000;

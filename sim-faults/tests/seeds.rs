@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sim_faults::checkers::{self, FINISHES, Facts};
 use sim_faults::churn::churn;
-use sim_faults::planted::{Planted, catch};
+use sim_faults::hunt::catch;
+use sim_faults::planted::Planted;
 use sim_faults::scenario::{CAPACITY, SIGKILL_DELAY_MS};
 use sim_faults::{Outcome, Scenario, Size, run};
 

@@ -13,7 +13,8 @@ use wire::token::Token;
 use super::{Agent, Ground, Promise, Waiting};
 use crate::context::Context;
 use crate::event::{Call, Each, Event, Host, Reply, Request, Start};
-use crate::faults::{self, Fault};
+use crate::fault::Fault;
+use crate::faults;
 use crate::observation::Observation;
 use crate::planted::Planted;
 

@@ -15,32 +15,18 @@ use node_manager::recovery::{FoundState, KeyWriter, SPACES};
 use node_manager::resource_manager::{Intervals, NodeDescription, Session};
 use node_manager::secrets::NodeSecrets;
 use node_view::snapshot::{About, MemoryChecks};
-use records::{EpochMillis, NodeId, Resource};
-use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerState, RecoveredStage};
+use records::{EpochMillis, Resource};
+use sched::{ContainerScheduler, ContainerState, RecoveredStage};
 use sim::Clock;
 
 use super::{Agent, Ground, KeyBuffer, Loop};
 use crate::context::Context;
+use crate::node_config::NodeConfig;
 use crate::observation::{Known, Observation};
 use crate::planted::Planted;
 
 /// Longest time that a killed process of nobody lives on, in milliseconds.
 const STUCK_MS_MAX: u64 = 30_000;
-
-/// Configuration of a node.
-#[derive(Clone, Debug)]
-pub struct NodeConfig {
-    /// Id of the node.
-    pub id: NodeId,
-    /// Capacity of the node.
-    pub capacity: Resource,
-    /// Configuration of the scheduler.
-    pub scheduler: ContainerSchedulerConfig,
-    /// Whether containers live through a resync.
-    pub keeps_containers_on_resync: bool,
-    /// An open directory, in place of those of containers.
-    pub directory: Arc<dir_handle::DirHandle>,
-}
 
 impl Agent {
     /// Starts an agent, which takes over what the one before has left.

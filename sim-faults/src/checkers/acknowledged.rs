@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::ContainerId;
 
 use super::Checker;
+use crate::finding::{Checked, Finding};
 use crate::observation::{Known, Observation};
-use crate::watch::{Checked, Finding};
 
 /// Longest time from the acknowledgement of a stop, or from the next start of the agent, to the
 /// end of the container's processes, unless a signal ends them: milliseconds.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::ContainerId;
 
 use super::{Checker, Facts};
+use crate::finding::{Checked, Finding};
 use crate::observation::Observation;
-use crate::watch::{Checked, Finding};
 
 /// Tolerance in milliseconds.
 const SLACK_MS: u64 = 100;

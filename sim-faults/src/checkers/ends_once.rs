@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId};
 
 use super::Checker;
+use crate::finding::{Checked, Finding};
 use crate::observation::Observation;
-use crate::watch::{Checked, Finding};
 
 /// The property.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use records::{ContainerExitStatus, ContainerId};
 
 use super::Checker;
+use crate::finding::{Checked, Finding};
 use crate::observation::Observation;
-use crate::watch::{Checked, Finding};
 
 /// The property.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use super::Checker;
 use super::queues::Queues;
+use crate::finding::Checked;
 use crate::observation::Observation;
-use crate::watch::Checked;
 
 /// The property.
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@ use records::{ContainerId, ExecutionType, Resource};
 use sched::Note;
 
 use super::Checker;
+use crate::finding::{Checked, Finding};
 use crate::observation::{Known, Observation};
-use crate::watch::{Checked, Finding};
 
 /// Milliseconds before the end of an agent in which a start may be on no record: one commit of a
 /// slow disk is under way, and the next, with this start, has not ended.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use records::{ContainerId, Resource};
 
 use super::{Checker, Facts};
+use crate::finding::{Checked, Finding};
 use crate::observation::Observation;
-use crate::watch::{Checked, Finding};
 
 /// The property.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::Checker;
 use super::queues::Queues;
+use crate::finding::{Checked, Finding};
 use crate::observation::Observation;
-use crate::watch::{Checked, Finding};
 
 /// The property.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use records::{ContainerId, ExecutionType};
 use sched::Note;
 
+use crate::finding::{Checked, Finding};
 use crate::observation::{Known, Observation};
-use crate::watch::{Checked, Finding};
 
 /// Waiting containers of a node, first come first.
 #[derive(Debug, Default)]
