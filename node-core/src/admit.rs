@@ -4,19 +4,16 @@
 //! The token itself was verified before (`container_manager`). Here, where registrations are
 //! handled too, a container cannot slip between two of them.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use launch_context::LaunchContext;
-use localize::{SetNumber, UserName};
+use localize::UserName;
 use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
 use sched::{ContainerRetryContext, ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::Record;
-use super::remember::Memory;
-use super::setup_state::SetupState;
 use super::stories::Happening;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
@@ -239,23 +236,8 @@ impl Core {
         self.containers.insert(
             id,
             ContainerRecord {
-                token,
-                user,
-                context: Some(context),
-                has_resources: false,
-                localized: Vec::new(),
-                set: SetNumber::default(),
-                last_set: SetNumber::default(),
-                resources_added: 0,
-                previous: None,
-                setup_state: SetupState::default(),
-                dirs: Arc::new(OnceLock::new()),
-                localized_in: Duration::ZERO,
                 accepted_us: received_us,
-                had_process: false,
-                completion_noted: false,
-                acknowledged_early: false,
-                memory: Memory::default(),
+                ..ContainerRecord::new(token, user, Some(context))
             },
         );
         self.stories.begin(id, Happening::Accepted, now.wall);

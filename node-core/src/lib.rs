@@ -145,6 +145,35 @@ struct ContainerRecord {
     memory: remember::Memory,
 }
 
+impl ContainerRecord {
+    /// Returns the record of a container that has nothing yet but this.
+    fn new(
+        token: Arc<ContainerTokenIdentifierProto>,
+        user: Arc<str>,
+        context: Option<Arc<HeldContext>>,
+    ) -> Self {
+        Self {
+            token,
+            user,
+            context,
+            has_resources: false,
+            localized: Vec::new(),
+            set: SetNumber::default(),
+            last_set: SetNumber::default(),
+            resources_added: 0,
+            previous: None,
+            setup_state: SetupState::default(),
+            dirs: Arc::default(),
+            localized_in: Duration::ZERO,
+            accepted_us: 0,
+            had_process: false,
+            completion_noted: false,
+            acknowledged_early: false,
+            memory: remember::Memory::default(),
+        }
+    }
+}
+
 /// State of the NodeManager. One task owns it.
 pub struct Core {
     config: CoreConfig,

@@ -301,22 +301,7 @@ fn state_record(
         (state, _) => stage_of(state),
     };
     let same = stored.as_ref().filter(|stored| stored.stage() == stage);
-    let same_place = same.map_or(0, |stored| stored.place);
-    let (place, held_mb) = match view.state {
-        ContainerState::Queued { place } => (place.arrival(), 0),
-        ContainerState::Paused { place, held_mb } => (place.arrival(), held_mb),
-        ContainerState::Launching { order }
-        | ContainerState::Running { order }
-        | ContainerState::Resuming { order }
-        | ContainerState::Relaunching { order } => (order, 0),
-        ContainerState::Pausing => (same_place, same.map_or(0, |stored| stored.held_mb)),
-        ContainerState::Localizing
-        | ContainerState::Restarting
-        | ContainerState::Killing { .. }
-        | ContainerState::Gone { .. }
-        | ContainerState::Completing(_)
-        | ContainerState::Done(_) => (same_place, 0),
-    };
+    let (place, held_mb) = place_of(view.state, same);
     let stored_clock = stored.as_ref().and_then(|stored| stored.clock);
     let clock = RecordClock::of_record(stored_clock, boot, now);
     let has_process = matches!(stage, Stage::Running | Stage::Paused | Stage::Killing);
@@ -353,6 +338,27 @@ fn state_record(
         set_folders(&mut state, &record.dirs);
     }
     state
+}
+
+/// Returns the place in the order of queue or starts and the mebibytes held while frozen. A state
+/// without a place keeps that of the record of the same stage.
+fn place_of(state: ContainerState, same: Option<&StateRecord>) -> (u64, u64) {
+    let same_place = same.map_or(0, |stored| stored.place);
+    match state {
+        ContainerState::Queued { place } => (place.arrival(), 0),
+        ContainerState::Paused { place, held_mb } => (place.arrival(), held_mb),
+        ContainerState::Launching { order }
+        | ContainerState::Running { order }
+        | ContainerState::Resuming { order }
+        | ContainerState::Relaunching { order } => (order, 0),
+        ContainerState::Pausing => (same_place, same.map_or(0, |stored| stored.held_mb)),
+        ContainerState::Localizing
+        | ContainerState::Restarting
+        | ContainerState::Killing { .. }
+        | ContainerState::Gone { .. }
+        | ContainerState::Completing(_)
+        | ContainerState::Done(_) => (same_place, 0),
+    }
 }
 
 fn set_retries(state: &mut StateRecord, retries: GrantedRetries, clock: RecordClock) {

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use keeper::ProcessIdentity;
 use launch_context::{ContextRefused, HeldContext, LaunchContext, ServiceData};
-use localize::{ContainerDirs, ContainerFolder, LocalizedResource, SetNumber, UserName};
+use localize::{ContainerDirs, ContainerFolder, LocalizedResource, UserName};
 use records::{
     ApplicationId, ContainerId, ContainerName, EpochMillis, ExecutionType, Now, Resource,
 };
 use sched::{ContainerSpec, GrantedRetries, RecoveredContainer, RecoveredStage};
-use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdentifierProto};
+use wire::proto::hadoop_yarn::ContainerLaunchContextProto;
 
 use super::effect::{Effect, LocalizeFor};
 use super::logs::acls_of;
@@ -213,7 +212,8 @@ impl Core {
         let context = may_launch
             .then(|| self.hold_again(&user, context))
             .flatten();
-        let mut own = record_of((Arc::new(token), user, context), had_process, dirs, memory);
+        let mut own = ContainerRecord::new(Arc::new(token), user, context);
+        (own.dirs, own.had_process, own.memory) = (dirs, had_process, memory);
         own.has_resources = record.used_resources().next().is_some();
         let has_links = had_process || record.context != 0;
         if has_links {
@@ -332,38 +332,6 @@ impl Core {
             }
         }
         true
-    }
-}
-
-/// Returns the core's record of a container with this token, user and launch context.
-fn record_of(
-    (token, user, context): (
-        Arc<ContainerTokenIdentifierProto>,
-        Arc<str>,
-        Option<Arc<HeldContext>>,
-    ),
-    had_process: bool,
-    dirs: Arc<OnceLock<ContainerDirs>>,
-    memory: Memory,
-) -> ContainerRecord {
-    ContainerRecord {
-        token,
-        user,
-        context,
-        has_resources: false,
-        localized: Vec::new(),
-        set: SetNumber::default(),
-        last_set: SetNumber::default(),
-        resources_added: 0,
-        previous: None,
-        setup_state: SetupState::default(),
-        dirs,
-        localized_in: Duration::ZERO,
-        accepted_us: 0,
-        had_process,
-        completion_noted: false,
-        acknowledged_early: false,
-        memory,
     }
 }
 

@@ -23,13 +23,7 @@ pub(crate) struct Operators {
 impl AdminNode for Operators {
     async fn answer(&self, request: Request, caller: &Caller) -> Result<Answer, Refusal> {
         match request {
-            Request::Status => {
-                self.handle
-                    .asked(|core, now| {
-                        Answer::Status(Box::new(core.operator_status(process::id(), now)))
-                    })
-                    .await
-            }
+            Request::Status => self.handle.asked(status).await,
             Request::Queue { first } => {
                 let first = first.min(QUEUE_LENGTH_MAX);
                 self.handle
@@ -92,6 +86,10 @@ impl AdminNode for Operators {
             }
         }
     }
+}
+
+fn status(core: &mut Core, now: Now) -> Answer {
+    Answer::Status(Box::new(core.operator_status(process::id(), now)))
 }
 
 impl Operators {

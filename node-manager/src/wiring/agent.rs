@@ -201,11 +201,7 @@ impl Agent {
             // notified of each.
             let leaves_containers = *leaves_containers && matches!(first, First::Stop);
             let drained = async {
-                if leaves_containers {
-                    tracing::info!("containers go on, for the next agent");
-                } else {
-                    drain(handle, *stop_patience).await;
-                }
+                leave_or_drain(leaves_containers, handle, *stop_patience).await;
                 updater_stop.cancel();
             };
             match first {
@@ -415,6 +411,15 @@ async fn take_verdicts(verdicts: FirstVerdicts, handle: &Handle, stop: &Cancella
         let event = WorkerEvent::Health(HealthEvent::Script { index, verdict });
         // Fails once the agent has stopped.
         let _stopped = handle.run(|core, now| core.handle(event, now, 0)).await;
+    }
+}
+
+/// Leaves the containers to the next agent, or ends them.
+async fn leave_or_drain(leaves_containers: bool, handle: &Handle, patience: Duration) {
+    if leaves_containers {
+        tracing::info!("containers go on, for the next agent");
+    } else {
+        drain(handle, patience).await;
     }
 }
 

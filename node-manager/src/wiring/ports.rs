@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use amrm_proxy::node_updates::NodeUpdateTask;
 use container_runtime::open_files;
+use node_core::ServiceMetadata;
 use node_web::metrics::{Metrics, Port};
 use node_web::site::{WebError, WebOptions, WebServer};
 use records::NodeId;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::protocol::container_management::ContainerManagementService;
-use wire::server::{RpcServer, ServerAuth};
+use wire::server::{RpcServer, RpcServerBuilder, ServerAuth};
 
 use super::proxy::{self, ProxyPort};
 use super::reloading::ReloadOrders;
@@ -53,23 +54,8 @@ impl Ports {
             descriptors.shuffle,
             sockets.manager(),
         )?;
-        let manager = ContainerManager::new(
-            shared.handle.clone(),
-            Arc::clone(&shared.secrets),
-            Arc::clone(&shared.metrics),
-            shared.clock,
-            shared.proxy.clone(),
-            services.metadata(),
-        );
-        let secrets = Arc::clone(&shared.secrets);
-        let rpc = RpcServer::builder(ServerAuth::Token(secrets))
-            .service(ContainerManagementService::new(Arc::new(manager)))
-            .refusals(shared.metrics.refusals(Port::ContainerManagement))
-            .on_unauthorized(audit::refused_connections(
-                "NMToken Authentication",
-                "ContainerManageImpl",
-            ))
-            .limits(server_limits().within_descriptors(descriptors.container_management));
+        let limits = server_limits().within_descriptors(descriptors.container_management);
+        let rpc = container_management(shared, services.metadata()).limits(limits);
         let address = node_identity::resolve(&config.addresses.node_bind()).await?;
         let (rpc, address) = sockets
             .rpc("container-management", rpc, address)
@@ -171,6 +157,26 @@ fn listen_to_operators(
             Ok(None)
         }
     }
+}
+
+/// Returns the server of ContainerManagementProtocol, which AMs call with NMTokens.
+fn container_management(shared: &Shared, service_metadata: ServiceMetadata) -> RpcServerBuilder {
+    let manager = ContainerManager::new(
+        shared.handle.clone(),
+        Arc::clone(&shared.secrets),
+        Arc::clone(&shared.metrics),
+        shared.clock,
+        shared.proxy.clone(),
+        service_metadata,
+    );
+    let secrets = Arc::clone(&shared.secrets);
+    RpcServer::builder(ServerAuth::Token(secrets))
+        .service(ContainerManagementService::new(Arc::new(manager)))
+        .refusals(shared.metrics.refusals(Port::ContainerManagement))
+        .on_unauthorized(audit::refused_connections(
+            "NMToken Authentication",
+            "ContainerManageImpl",
+        ))
 }
 
 /// Listens for web clients, on the socket of an earlier agent if one was kept.

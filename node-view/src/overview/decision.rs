@@ -193,18 +193,7 @@ fn note_words(note: &Note) -> String {
             estimated_wait_ms,
             resumed,
             ..
-        } => {
-            let waited = duration(queue_wait_ms);
-            match (resumed, queue_wait_ms, estimated_wait_ms) {
-                (true, _, _) => format!("Resumed after a pause of {waited}"),
-                (false, 0, _) => "Started at once".to_owned(),
-                (false, _, None) => format!("Started after waiting {waited}"),
-                (false, _, Some(estimated)) => {
-                    let estimated = duration(estimated);
-                    format!("Started after waiting {waited}, estimated {estimated}")
-                }
-            }
-        }
+        } => started_words(queue_wait_ms, estimated_wait_ms, resumed),
         Note::Rejected { reason, .. } => match reason {
             RejectReason::QueueFull => "Rejected because the queue is full",
             RejectReason::NeverFits => "Rejected because it asks for more than this node has",
@@ -250,6 +239,19 @@ fn note_words(note: &Note) -> String {
         }
         Note::Promoted(_) => "Promoted to guaranteed".to_owned(),
         Note::Demoted(_) => "Demoted to opportunistic".to_owned(),
+    }
+}
+
+fn started_words(queue_wait_ms: u64, estimated_wait_ms: Option<u64>, resumed: bool) -> String {
+    let waited = duration(queue_wait_ms);
+    match (resumed, queue_wait_ms, estimated_wait_ms) {
+        (true, _, _) => format!("Resumed after a pause of {waited}"),
+        (false, 0, _) => "Started at once".to_owned(),
+        (false, _, None) => format!("Started after waiting {waited}"),
+        (false, _, Some(estimated)) => {
+            let estimated = duration(estimated);
+            format!("Started after waiting {waited}, estimated {estimated}")
+        }
     }
 }
 
