@@ -35,9 +35,9 @@ pub use read_log::LOG_LEVEL;
 pub use reading::{ChangedProperty, Reading};
 pub use sections::{
     AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,
-    ContainerExecutor, HealthConfig, LaunchConfig, LogAggregationConfig, LogConfig, MonitorConfig,
-    NodeLabelsConfig, ProviderConfig, ProviderSource, RecoveryConfig, ResourceManagerConfig,
-    SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
+    ContainerExecutor, ExecutorConfig, HealthConfig, LogAggregationConfig, LogConfig,
+    MonitorConfig, NodeLabelsConfig, ProviderConfig, ProviderSource, RecoveryConfig,
+    ResourceManagerConfig, SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
 };
 pub use values::MinimumVersion;
 

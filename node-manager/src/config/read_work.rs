@@ -13,7 +13,7 @@ use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
 use super::read_node::none_or_more;
 use super::read_security::lists_of_access;
-use super::sections::{LaunchConfig, SchedulerConfig, WebConfig};
+use super::sections::{ExecutorConfig, SchedulerConfig, WebConfig};
 use super::{keys, read_runtimes, read_users};
 
 pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
@@ -50,7 +50,7 @@ fn load_comparator(reader: &mut PropertyReader<'_>) -> LoadComparator {
     )
 }
 
-pub(super) fn launch(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> LaunchConfig {
+pub(super) fn launch(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> ExecutorConfig {
     const WHITELIST: &str = "yarn.nodemanager.env-whitelist";
     let mut env_whitelist = reader.list(WHITELIST);
     let listed = env_whitelist.len();
@@ -63,7 +63,7 @@ pub(super) fn launch(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> 
         i64::MIN..=i64::MAX,
     );
     let diagnostics = reader.u32("yarn.nodemanager.container-diagnostics-maximum-size", 0);
-    LaunchConfig {
+    ExecutorConfig {
         executor: read_users::executor(reader, conf_dirs),
         runtimes: read_runtimes::runtimes(reader),
         env_whitelist,

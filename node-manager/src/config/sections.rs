@@ -34,7 +34,7 @@ pub struct Config {
     /// The container scheduler.
     pub scheduler: SchedulerConfig,
     /// How a container's process is made and ended.
-    pub launch: LaunchConfig,
+    pub launch: ExecutorConfig,
     /// Limits on what containers are started with.
     pub contexts: ContextLimits,
     /// Folders of the node.
@@ -199,7 +199,7 @@ pub struct UsersConfig {
 
 /// How a container's process is made and ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LaunchConfig {
+pub struct ExecutorConfig {
     /// User that containers run as.
     pub executor: ContainerExecutor,
     /// Meaning of the runtimes that containers ask for.
