@@ -5,7 +5,7 @@ use hadoop_conf::KeyClass::{Honoured, Later};
 use hadoop_conf::Unit::{ClassName, Flag, List, Millis, Text};
 use hadoop_conf::{Key, key};
 
-/// Of `core-default.xml` and the rest of `yarn-default.xml`, those that are read.
+/// Properties that are read of `core-default.xml` and of the rest of `yarn-default.xml`.
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.
 pub(super) const RELATED: &[Key] = &[
     key(Honoured, CoreDefault, "hadoop.tmp.dir", Some("/tmp/hadoop-${user.name}"), Text),

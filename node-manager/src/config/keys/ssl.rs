@@ -5,7 +5,7 @@ use hadoop_conf::KeyClass::{Honoured, NotApplicable};
 use hadoop_conf::Unit::{ClassName, Flag, List, Millis, Text};
 use hadoop_conf::{Key, KeyTable, key};
 
-/// Of `core-default.xml`, those of servers.
+/// Properties of `core-default.xml` for servers with TLS.
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.
 pub(super) const SSL: &[Key] = &[
     key(Honoured, CoreDefault, "hadoop.ssl.enabled.protocols", Some("TLSv1.2"), List),

@@ -35,7 +35,7 @@ fn pi_is_estimated_by_maps_and_a_reduce_that_fetches_from_this_node(rm: &RmKind)
 
     let outcome = pi.outcome(map_reduce::JOB_DEADLINE);
     assert!(outcome.succeeded, "{}", outcome.log);
-    // Of 40 samples: four maps of ten, as Hadoop's NodeManager gives too.
+    // Four maps take ten samples each; Hadoop's NodeManager gives the same estimate.
     let estimate = "Estimated value of Pi is 3.40000000000000000000";
     assert!(outcome.log.contains(estimate), "{}", outcome.log);
     assert!(outcome.log.contains("Shuffled Maps =4"), "{}", outcome.log);
