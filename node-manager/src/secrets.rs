@@ -47,6 +47,15 @@ struct Keys {
     rm_identifier: Option<i64>,
 }
 
+/// Master keys in an answer of the ResourceManager; `None`: as before.
+#[derive(Clone, Debug, Default)]
+pub struct NewKeys {
+    /// Key of container tokens.
+    pub container_token: Option<MasterKey>,
+    /// Key of NMTokens.
+    pub nm_token: Option<MasterKey>,
+}
+
 /// A key and the one before it: both verify, so that a roll invalidates nothing in flight.
 #[derive(Debug, Default)]
 struct RollingKey {
@@ -83,6 +92,16 @@ impl NodeSecrets {
     /// it runs.
     pub fn set_node_id(&self, node_id: NodeId) {
         let _already_set = self.node_id.set(node_id);
+    }
+
+    /// Takes the keys of an answer.
+    pub fn roll(&self, keys: NewKeys) {
+        if let Some(key) = keys.container_token {
+            self.roll_container_token_key(key);
+        }
+        if let Some(key) = keys.nm_token {
+            self.roll_nm_token_key(key);
+        }
     }
 
     /// Takes the container-token key of a registration or heartbeat.

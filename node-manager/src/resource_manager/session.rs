@@ -1,8 +1,7 @@
-//! The node's part of its conversation with the ResourceManager: the numbers of heartbeats, keys,
-//! what an unanswered call leaves open, and the meaning of an answer. Pure; who connects, waits and
-//! tries again is [`super::updater`].
+//! The node's part of its conversation with the ResourceManager: the numbers of heartbeats, what
+//! an unanswered call leaves open, and the meaning of an answer. Pure: [`super::updater`] connects,
+//! waits, tries again and puts keys in force.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::monitor::Sample;
@@ -13,9 +12,10 @@ use wire::proto::hadoop_yarn::{
     NodeActionProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto,
     RegisterNodeManagerRequestProto, RegisterNodeManagerResponseProto,
 };
+use wire::token::MasterKey;
 
 use super::messages::{self, NodeDescription};
-use crate::secrets::NodeSecrets;
+use crate::secrets::NewKeys;
 
 /// Times between heartbeats.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,6 @@ pub struct Intervals {
 #[derive(Debug)]
 pub struct Session {
     node: NodeDescription,
-    secrets: Arc<NodeSecrets>,
     intervals: Intervals,
     /// Response id of the last answered heartbeat; 0 after a registration.
     response_id: i32,
@@ -52,12 +51,14 @@ pub struct Heartbeat {
 }
 
 /// Accepted registration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Registered {
     /// Identifier of the ResourceManager, which container tokens name.
     pub rm_identifier: i64,
     /// Capacity that the ResourceManager sets, if it differs.
     pub resource: Option<Resource>,
+    /// Keys of tokens from now on.
+    pub keys: NewKeys,
 }
 
 /// Refusal of a registration's answer.
@@ -74,8 +75,8 @@ pub enum RegistrationRefused {
 /// Meaning of a heartbeat's answer.
 #[derive(Debug)]
 pub enum Answer {
-    /// The node follows orders and goes on.
-    GoOn(Box<HeartbeatOrders>),
+    /// The node follows orders, and verifies tokens with new keys, if there are some.
+    GoOn(Box<HeartbeatOrders>, NewKeys),
     /// The node must register again.
     Resync,
     /// The node must shut down.
@@ -88,10 +89,9 @@ pub enum Answer {
 impl Session {
     /// Returns a session that is not registered.
     #[must_use]
-    pub fn new(node: NodeDescription, secrets: Arc<NodeSecrets>, intervals: Intervals) -> Self {
+    pub fn new(node: NodeDescription, intervals: Intervals) -> Self {
         Self {
             node,
-            secrets,
             interval: intervals.usual,
             intervals,
             response_id: 0,
@@ -131,7 +131,7 @@ impl Session {
         messages::registration(&self.node, report, status)
     }
 
-    /// Takes the answer to a registration: keys, and the identifier of the ResourceManager.
+    /// Takes the answer to a registration.
     ///
     /// # Errors
     /// [`RegistrationRefused`].
@@ -152,9 +152,6 @@ impl Session {
             .ok_or(Incomplete("container_token_master_key"))?;
         let nm_token_key = messages::master_key(response.nm_token_master_key.take())
             .ok_or(Incomplete("nm_token_master_key"))?;
-        self.secrets.roll_container_token_key(container_token_key);
-        self.secrets.roll_nm_token_key(nm_token_key);
-        self.secrets.set_rm_identifier(rm_identifier);
         self.response_id = 0;
         // Numbers of another ResourceManager count other credentials.
         self.token_sequence_no = 0;
@@ -162,13 +159,23 @@ impl Session {
         Ok(Registered {
             rm_identifier,
             resource,
+            keys: NewKeys {
+                container_token: Some(container_token_key),
+                nm_token: Some(nm_token_key),
+            },
         })
     }
 
-    /// Makes a heartbeat. After one without an answer it has the same response id: the
-    /// ResourceManager then repeats its last answer, whose orders it sends only once.
+    /// Makes a heartbeat, which names the keys in force, the container-token key first. After one
+    /// without an answer it has the same response id: the ResourceManager then repeats its last
+    /// answer, whose orders it sends only once.
     #[must_use]
-    pub fn heartbeat(&mut self, mut report: HeartbeatReport, utilization: Sample) -> Heartbeat {
+    pub fn heartbeat(
+        &mut self,
+        mut report: HeartbeatReport,
+        utilization: Sample,
+        keys: (Option<MasterKey>, Option<MasterKey>),
+    ) -> Heartbeat {
         let delivery = if self.is_unanswered {
             Delivery::PerhapsNothing
         } else {
@@ -180,7 +187,6 @@ impl Session {
         self.is_unanswered = true;
         let log_reports = std::mem::take(&mut report.log_reports.0);
         let status = messages::node_status(&self.node, self.response_id, report, utilization);
-        let keys = self.secrets.current_keys();
         let request = NodeHeartbeatRequestProto {
             log_aggregation_reports_for_apps: log_reports,
             ..messages::heartbeat(status, keys, self.token_sequence_no)
@@ -206,13 +212,11 @@ impl Session {
         let orders = messages::orders(&response);
         self.response_id = response.response_id();
         self.take_credentials(&response);
-        if let Some(key) = messages::master_key(response.container_token_master_key) {
-            self.secrets.roll_container_token_key(key);
-        }
-        if let Some(key) = messages::master_key(response.nm_token_master_key) {
-            self.secrets.roll_nm_token_key(key);
-        }
-        Answer::GoOn(Box::new(orders))
+        let keys = NewKeys {
+            container_token: messages::master_key(response.container_token_master_key),
+            nm_token: messages::master_key(response.nm_token_master_key),
+        };
+        Answer::GoOn(Box::new(orders), keys)
     }
 
     /// Takes the number of an answer's system credentials, unless it has some: nothing on this node

@@ -5,7 +5,6 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use node_core::{Core, Delivery};
@@ -91,11 +90,10 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             usual: parts.config.heartbeat_interval,
             max: parts.config.heartbeat_interval_max,
         };
-        let secrets = Arc::clone(&parts.secrets);
         Self {
             plan: Plan::new(policy, parts.tracker.endpoint_count()),
             resyncs: Plan::new(endless, 1),
-            session: Session::new(parts.node.clone(), secrets, intervals),
+            session: Session::new(parts.node.clone(), intervals),
             parts,
         }
     }
@@ -198,6 +196,11 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             return Err(UpdaterError::TooOld { found, wanted });
         }
         let registered = self.session.registered(&mut response)?;
+        // Before the core takes starts again.
+        self.parts.secrets.roll(registered.keys);
+        self.parts
+            .secrets
+            .set_rm_identifier(registered.rm_identifier);
         let reports = &mut self.parts.node_reports;
         reports.registered(&response, Instant::now());
         let registered = move |core: &mut Core, now| {
@@ -245,10 +248,11 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
             let _not_stored = self.parts.handle.committed().await;
             let statuses = report.containers.len();
             let utilization = *self.parts.utilization.borrow();
+            let keys = self.parts.secrets.current_keys();
             let Heartbeat {
                 mut request,
                 delivery,
-            } = self.session.heartbeat(report, utilization);
+            } = self.session.heartbeat(report, utilization, keys);
             let reports = &mut self.parts.node_reports;
             reports.add_to_heartbeat(&mut request, Instant::now());
             let Some(answer) = self.send(&request).await else {
@@ -344,7 +348,8 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         }
         let why = refusals::cut(response.diagnostics_message());
         match self.session.answered(response) {
-            Answer::GoOn(orders) => {
+            Answer::GoOn(orders, keys) => {
+                self.parts.secrets.roll(keys);
                 let answered = move |core: &mut Core, now| {
                     core.heartbeat_answered(&delivery, *orders, now);
                 };

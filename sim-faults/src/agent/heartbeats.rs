@@ -70,10 +70,11 @@ impl Agent {
                     increased: report.increased.clone(),
                     log_reports: report.log_reports.1,
                 };
+                let keys = self.secrets.current_keys();
                 let Heartbeat {
                     request,
                     mut delivery,
-                } = self.session.heartbeat(report, Sample::default());
+                } = self.session.heartbeat(report, Sample::default(), keys);
                 if context.is_planted(Planted::EveryAnswerCounts) {
                     delivery = everything;
                 }
@@ -115,6 +116,8 @@ impl Agent {
                         self.stage = Loop::Beating;
                         let (identifier, resource) =
                             (registered.rm_identifier, registered.resource);
+                        self.secrets.roll(registered.keys);
+                        self.secrets.set_rm_identifier(identifier);
                         self.core.registered(identifier, resource, now);
                         self.plan_beat(context.now_ms(), context);
                     }
@@ -123,7 +126,8 @@ impl Agent {
             }
             (Pending::Heartbeat(delivery), Reply::Heartbeat(response)) => {
                 match self.session.answered(*response) {
-                    Answer::GoOn(mut orders) => {
+                    Answer::GoOn(mut orders, keys) => {
+                        self.secrets.roll(keys);
                         self.observe_orders(&orders, context);
                         spoil_orders(&mut orders, &delivery, context);
                         self.core.heartbeat_answered(&delivery, *orders, now);

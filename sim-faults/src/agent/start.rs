@@ -123,7 +123,7 @@ impl Agent {
                 scheduler: ContainerScheduler::new(config.scheduler, config.capacity),
                 attempts: Arc::clone(&secrets) as Arc<dyn Attempts>,
             }),
-            session: Session::new(description(config), Arc::clone(&secrets), intervals),
+            session: Session::new(description(config), intervals),
             secrets,
             keys,
             stage: Loop::Registering,

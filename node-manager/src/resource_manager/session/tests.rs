@@ -18,7 +18,7 @@ fn session() -> Session {
         physical: Resource::new(1, 1),
         version: String::new(),
     };
-    Session::new(node, Arc::default(), intervals)
+    Session::new(node, intervals)
 }
 
 /// Returns the answer to a heartbeat with this number, and with credentials of so many
@@ -43,7 +43,7 @@ fn acknowledged(session: &mut Session) -> i64 {
             updated_at: EpochMillis(0),
         },
     };
-    let heartbeat = session.heartbeat(report, Sample::default());
+    let heartbeat = session.heartbeat(report, Sample::default(), (None, None));
     heartbeat.request.token_sequence_no()
 }
 
