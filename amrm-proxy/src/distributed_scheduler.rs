@@ -25,10 +25,10 @@ pub(crate) mod gauges;
 mod grants;
 mod looking;
 mod nm_tokens;
-mod node_lists;
 mod persisted;
 mod reregistration;
 mod sending;
+mod short_lists;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -53,9 +53,9 @@ use self::grants::{read_gone_nodes, read_grant, read_nodes};
 use self::looking::Looking;
 pub use self::looking::{Effect, KnownView, Looks, News};
 use self::nm_tokens::NmTokens;
-use self::node_lists::NodeLists;
 use self::persisted::{ASKS, BLACKLIST, IdFloor, LIMITS, NEXT_ID};
 use self::reregistration::SigningKeys;
+use self::short_lists::ShortLists;
 use crate::call::{AmMethod, Outcome, Request, Response};
 use crate::fields::{allocate_request, allocate_response};
 use crate::interceptor::{Action, Actions, Context, Interceptor, Pass};
@@ -115,7 +115,7 @@ pub struct DistributedScheduler {
     unanswered: Option<i32>,
     last: Option<LastAnswer>,
     nm_tokens: NmTokens,
-    node_lists: NodeLists,
+    short_lists: ShortLists,
     looking: Looking,
     signing: SigningKeys,
     live: BTreeSet<i64>,
@@ -135,7 +135,7 @@ impl DistributedScheduler {
             unanswered: None,
             last: None,
             nm_tokens: NmTokens::default(),
-            node_lists: NodeLists::default(),
+            short_lists: ShortLists::new(config.placement),
             looking: Looking::new(config.placement),
             signing: SigningKeys::default(),
             live: BTreeSet::new(),
@@ -255,7 +255,7 @@ impl DistributedScheduler {
         let cluster = response.message.int32(allocate_response::NUM_CLUSTER_NODES);
         self.looking.note_cluster(cluster);
         self.looking.note_list(&nodes, own);
-        self.node_lists.note(nodes.len(), cluster, chain);
+        self.short_lists.note(nodes.len(), cluster, chain);
         match in_progress {
             CallInProgress::Next {
                 request_id,

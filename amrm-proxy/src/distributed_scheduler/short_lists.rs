@@ -1,9 +1,12 @@
 //! Length of the ResourceManager's lists of nodes, compared with the cluster.
 //!
 //! A list that is short beside the cluster sends the containers of every attempt to the same few
-//! nodes, which turn most of them away.
+//! nodes, which turn most of them away. Where nodes are looked at, a list tells only some of them
+//! sooner than the others, and its length does not matter.
 
 use std::sync::Once;
+
+use sched::Placement;
 
 use crate::interceptor::Action;
 use crate::observe::Observation;
@@ -11,7 +14,13 @@ use crate::observe::Observation;
 /// Property of the ResourceManager that bounds its lists.
 const NODES_USED: &str = "yarn.resourcemanager.opportunistic-container-allocation.nodes-used";
 
-/// Nodes of the cluster for each node that a list should have.
+/// Property of this node that makes the length of lists unimportant.
+const PLACEMENT: &str = "yarn.nodemanager.agent.amrmproxy.placement";
+
+/// Nodes of the cluster for each node of a list that is not short. Between two sorts, a second
+/// apart, a list must take what arrives in the cluster: nodes × places × load ÷ (task seconds ×
+/// (places + queue limit)). For 8 places at a load of 0.8, a queue limit of 10 and tasks of 4 s
+/// that is a tenth of the nodes. This node knows neither load nor times of the others' tasks.
 const CLUSTER_PER_LISTED: usize = 10;
 
 /// Log line of the first attempt with short lists. One line for the process: the cause is the
@@ -19,13 +28,24 @@ const CLUSTER_PER_LISTED: usize = 10;
 static LOGGED: Once = Once::new();
 
 /// Longest list that an attempt has seen.
-#[derive(Debug, Default)]
-pub(super) struct NodeLists {
-    longest: usize,
+#[derive(Debug)]
+pub(super) struct ShortLists {
     is_reported: bool,
+    longest: usize,
 }
 
-impl NodeLists {
+impl ShortLists {
+    pub(super) const fn new(placement: Placement) -> Self {
+        let matters = match placement {
+            Placement::ListOrder | Placement::Spread => true,
+            Placement::Look => false,
+        };
+        Self {
+            is_reported: !matters,
+            longest: 0,
+        }
+    }
+
     /// Notes a list in an answer. The first time that all lists so far are shorter than a tenth of
     /// the cluster, counts it and warns. An empty list says nothing: no node has a free place.
     pub(super) fn note(&mut self, listed: usize, cluster: Option<i32>, actions: &mut Vec<Action>) {
@@ -44,10 +64,10 @@ impl NodeLists {
             tracing::warn!(
                 listed = longest,
                 cluster,
-                "the ResourceManager lists fewer than a tenth of its nodes for opportunistic \
-                 containers, so they crowd on a few nodes and are turned away: set {NODES_USED} to \
-                 {} or more there",
-                cluster.div_ceil(CLUSTER_PER_LISTED)
+                "the ResourceManager lists few of its nodes for opportunistic containers, which \
+                 crowd on them and are turned away: set {PLACEMENT} to look here, or {NODES_USED} \
+                 there to at least nodes x places x load / (task seconds x (places + queue \
+                 limit)), for short waits to all nodes"
             );
         });
     }
@@ -58,10 +78,14 @@ mod tests {
     use super::*;
 
     fn reports(lists: &[(usize, Option<i32>)]) -> usize {
-        let mut node_lists = NodeLists::default();
+        reports_with(Placement::Spread, lists)
+    }
+
+    fn reports_with(placement: Placement, lists: &[(usize, Option<i32>)]) -> usize {
+        let mut short_lists = ShortLists::new(placement);
         let mut actions = Vec::new();
         for (listed, cluster) in lists {
-            node_lists.note(*listed, *cluster, &mut actions);
+            short_lists.note(*listed, *cluster, &mut actions);
         }
         let short = Action::Observe(Observation::ShortNodeLists);
         assert!(actions.iter().all(|action| *action == short));
@@ -80,5 +104,12 @@ mod tests {
     fn long_lists_empty_ones_and_a_cluster_of_unknown_size_are_not_reported() {
         assert_eq!(reports(&[(10, Some(100)), (3, Some(100))]), 0);
         assert_eq!(reports(&[(0, Some(100)), (3, None), (3, Some(-1))]), 0);
+    }
+
+    #[test]
+    fn lists_are_never_short_for_looks() {
+        let lists = [(1, Some(1_000))];
+        assert_eq!(reports_with(Placement::Look, &lists), 0);
+        assert_eq!(reports_with(Placement::ListOrder, &lists), 1);
     }
 }
