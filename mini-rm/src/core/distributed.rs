@@ -31,10 +31,6 @@ use crate::scheduler::EPOCH_SHIFT;
 /// limit for all attempts, and more than an attempt starts before unused ones expire.
 const CONTAINERS_PER_ATTEMPT_MAX: usize = CONTAINERS_MAX / 10;
 
-/// Limit on nodes in one answer, whatever `nodes-used` says: every AM on such a node gets them with
-/// every heartbeat, some 80 bytes each.
-const NODES_PER_ANSWER_MAX: usize = 1_000;
-
 impl Core {
     /// `registerApplicationMasterForDistributedScheduling`: registers any AM, and returns the
     /// parameters with which its node allocates.
@@ -100,7 +96,6 @@ impl Core {
         let ids = self.load.least_loaded();
         let nodes = ids.filter_map(|id| self.nodes.get(id));
         nodes
-            .take(NODES_PER_ANSWER_MAX)
             .map(|node| RemoteNodeProto {
                 node_id: Some((&node.id).into()),
                 http_address: Some(node.http_address.clone()),

@@ -142,6 +142,23 @@ fn the_nodes_for_scheduling_are_the_least_loaded_and_no_more_than_configured() {
 }
 
 #[test]
+fn a_list_of_all_nodes_is_not_cut() {
+    let mut world = World::new(&[(
+        "yarn.resourcemanager.opportunistic-container-allocation.nodes-used",
+        "-1",
+    )]);
+    for port in 1..=1_100 {
+        world.register(&node(port), 4, Vec::new());
+        world.heartbeat(&node(port), 0, Vec::new());
+    }
+    world.pass(1_001);
+    world.submit();
+    let (attempt, _) = world.register_distributed();
+    let answer = world.try_allocate_on_node(attempt, 0, &[]).unwrap();
+    assert_eq!(answer.nodes_for_scheduling.len(), 1_100);
+}
+
+#[test]
 fn a_container_from_a_node_is_known_takes_no_room_and_its_end_is_told_once() {
     let (mut world, attempt) = World::with_distributed_master();
     let id = id_of(attempt, 1);
