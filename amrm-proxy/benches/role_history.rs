@@ -168,7 +168,7 @@ impl Attempt {
         let mut request = Request::new(AmMethod::Allocate, raw(&call));
         let mut outcome: Outcome = Ok(Response {
             message: raw(&answer),
-            scheduling: RawMessage::default(),
+            ..Response::default()
         });
         let context = self.context();
         let (mut chain, mut own) = (Vec::<Action>::new(), Vec::new());

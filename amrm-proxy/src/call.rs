@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sched::NodeList;
 use wire::exception::RemoteException;
 use wire::raw_message::RawMessage;
 
@@ -67,9 +68,11 @@ impl Request {
 pub struct Response {
     /// Message of ApplicationMasterProtocol.
     pub message: RawMessage,
-    /// Fields of the distributed protocol's answer that are meant for this node. Empty without
-    /// distributed scheduling.
+    /// Fields of the distributed protocol's answer that are meant for this node, without its list
+    /// of nodes. Empty without distributed scheduling.
     pub scheduling: RawMessage,
+    /// The distributed protocol's list of nodes.
+    pub nodes: NodeList,
 }
 
 /// Answer of a call, or the exception in its place.

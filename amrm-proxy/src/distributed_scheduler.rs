@@ -49,7 +49,7 @@ use wire::raw_message::RawMessage;
 
 use self::asks::{BadAsk, BadBlacklist, Undelivered};
 pub use self::gauges::Gauges;
-use self::grants::{read_gone_nodes, read_grant, read_nodes};
+use self::grants::{read_gone_nodes, read_grant};
 use self::looking::Looking;
 pub use self::looking::{Effect, KnownView, Looks, News};
 use self::nm_tokens::NmTokens;
@@ -209,14 +209,10 @@ impl DistributedScheduler {
     }
 
     /// Applies the grant in the ResourceManager's answer to a registration.
-    fn granted(
-        &mut self,
-        scheduling: &RawMessage,
-        now: MonoMillis,
-        actions: &mut Actions<'_, Effect>,
-    ) {
-        let answer = RegisterDistributedSchedulingAmResponseProto::decode(scheduling.encode());
-        let Some((grant, nodes)) = answer.ok().and_then(read_grant) else {
+    fn granted(&mut self, response: &Response, now: MonoMillis, actions: &mut Actions<'_, Effect>) {
+        let answer = response.scheduling.encode();
+        let answer = RegisterDistributedSchedulingAmResponseProto::decode(answer);
+        let Some(grant) = answer.ok().as_ref().and_then(read_grant) else {
             tracing::warn!("the ResourceManager grants this node no opportunistic containers");
             return;
         };
@@ -230,8 +226,9 @@ impl DistributedScheduler {
         actions.chain.push(limits);
         let epoch = Some(grant.container_id_start);
         self.looking.note_resource_manager(epoch, actions.own);
-        self.looking.note_list(&nodes, actions.own);
-        self.allocator.registered(grant, nodes, now);
+        self.looking.note_list(&response.nodes, actions.own);
+        self.allocator
+            .registered(grant, response.nodes.clone(), now);
         if is_new {
             let record = self
                 .id_floor
@@ -251,11 +248,11 @@ impl DistributedScheduler {
         self.signing.note_answer(context.keys);
         self.nm_tokens.note(&response.message);
         self.note_ends(&response.message, context.now.mono, chain);
-        let nodes = read_nodes(&response.scheduling);
+        let nodes = response.nodes.clone();
         let cluster = response.message.int32(allocate_response::NUM_CLUSTER_NODES);
         self.looking.note_cluster(cluster);
         self.looking.note_list(&nodes, own);
-        self.short_lists.note(nodes.len(), cluster, chain);
+        self.short_lists.note(nodes.nodes().len(), cluster, chain);
         match in_progress {
             CallInProgress::Next {
                 request_id,
@@ -413,7 +410,7 @@ impl Interceptor for DistributedScheduler {
         match (method, in_progress, outcome) {
             (AmMethod::Register, _, Ok(response)) => {
                 self.on_registered(context);
-                self.granted(&response.scheduling, context.now.mono, actions);
+                self.granted(response, context.now.mono, actions);
             }
             (AmMethod::Allocate, Some(in_progress), Ok(response)) => {
                 self.answered(in_progress, response, context, actions);
@@ -433,7 +430,7 @@ impl Interceptor for DistributedScheduler {
     ) {
         self.on_new_rm(request, context);
         match grant {
-            Some(grant) => self.granted(&grant.scheduling, context.now.mono, actions),
+            Some(grant) => self.granted(grant, context.now.mono, actions),
             None => self.looking.note_resource_manager(None, actions.own),
         }
     }

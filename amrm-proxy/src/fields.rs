@@ -84,6 +84,7 @@ pub(crate) mod execution_type_request {
 /// Fields of `RegisterDistributedSchedulingAMResponseProto`.
 pub(crate) mod distributed_register_response {
     pub(crate) const REGISTER_RESPONSE: u32 = 1;
+    pub(crate) const NODES: u32 = 7;
 }
 
 /// Fields of `DistributedSchedulingAllocateRequestProto`.

@@ -44,6 +44,7 @@ pub mod link;
 pub mod looks;
 pub mod master_tokens;
 mod node_keys;
+pub mod node_lists;
 pub mod node_updates;
 pub mod notes;
 pub mod observe;

@@ -27,13 +27,14 @@ use wire::failover::{
     Reactions,
 };
 use wire::protocol::{application_master, distributed_scheduling_am};
-use wire::raw_message::{RawMessage, RawMessageError};
+use wire::raw_message::{FrontField, RawMessage, RawMessageError};
 use wire::token::Token;
 
 use crate::call::{AmMethod, Outcome, Request, Response};
 use crate::fields::{
     distributed_allocate_request, distributed_allocate_response, distributed_register_response,
 };
+use crate::node_lists::NodeLists;
 
 /// Longest time a call of an AM is held: while it waits for the attempt's previous call, for its
 /// delay, and while no ResourceManager answers, all together.
@@ -70,6 +71,7 @@ pub struct ResourceManagers {
     config: RmConfig,
     endpoints: Arc<Endpoints>,
     dialer: Dialer,
+    lists: NodeLists,
 }
 
 impl ResourceManagers {
@@ -80,6 +82,7 @@ impl ResourceManagers {
             endpoints: Arc::new(Endpoints::new(config.addresses.clone())),
             config,
             dialer: Dialer::default(),
+            lists: NodeLists::default(),
         }
     }
 
@@ -125,9 +128,11 @@ impl ResourceManagers {
 
 /// Reason for which an answer is of no use to the AM.
 #[derive(Debug, thiserror::Error)]
-enum AnswerError {
+pub enum AnswerError {
+    /// The bytes are no message.
     #[error("the answer is no message")]
     Garbage(#[from] RawMessageError),
+    /// A part is missing.
     #[error("the answer has no {0}")]
     Incomplete(&'static str),
 }
@@ -164,7 +169,8 @@ impl RmForwarder {
         let call = encode(distributed, request);
         let began = Instant::now();
         let deadline = deadline.min(began + self.rms.hold_max());
-        let decode = |answer| decode(distributed, request.method, answer);
+        let method = request.method;
+        let decode = |answer| read_answer(distributed, method, answer, &self.rms.lists);
         let outcome = self.client.call_raw(&call, deadline, decode).await;
         outcome.map_err(|error| refusal(error, began.elapsed()))
     }
@@ -224,27 +230,60 @@ fn encode(distributed: bool, request: &Request) -> RawCall {
     }
 }
 
-/// Splits an answer into the part for the AM and the part for this node.
-fn decode(distributed: bool, method: AmMethod, answer: Bytes) -> Result<Response, AnswerError> {
-    let message = RawMessage::parse(answer)?;
-    let inner = match (distributed, method) {
+/// Splits an answer into the part for the AM and the part for this node. `distributed`: whether the
+/// answer is of DistributedSchedulingAMProtocol.
+///
+/// # Errors
+/// [`AnswerError`]: the answer is of no use.
+pub fn read_answer(
+    distributed: bool,
+    method: AmMethod,
+    answer: Bytes,
+    lists: &NodeLists,
+) -> Result<Response, AnswerError> {
+    let (inner, nodes) = match (distributed, method) {
         (false, _) | (true, AmMethod::Finish) => {
             return Ok(Response {
-                message,
-                scheduling: RawMessage::default(),
+                message: RawMessage::parse(answer)?,
+                ..Response::default()
             });
         }
-        (true, AmMethod::Register) => distributed_register_response::REGISTER_RESPONSE,
-        (true, AmMethod::Allocate) => distributed_allocate_response::ALLOCATE_RESPONSE,
+        (true, AmMethod::Register) => (
+            distributed_register_response::REGISTER_RESPONSE,
+            distributed_register_response::NODES,
+        ),
+        (true, AmMethod::Allocate) => (
+            distributed_allocate_response::ALLOCATE_RESPONSE,
+            distributed_allocate_response::NODES,
+        ),
     };
-    let mut scheduling = message;
+    // ResourceManagers write the AM's part first, and then a list that seldom changes.
+    let front = FrontField::split(&answer)
+        .filter(|field| method == AmMethod::Allocate && field.number == inner);
+    if let Some(FrontField { content, rest, .. }) = &front
+        && let Some(nodes) = lists.known(rest)
+    {
+        return Ok(Response {
+            message: RawMessage::parse(content.clone())?,
+            nodes,
+            ..Response::default()
+        });
+    }
+    let mut scheduling = RawMessage::parse(answer)?;
     let plain = scheduling
         .message(inner)
         .ok_or(AnswerError::Incomplete("answer for the AM"))?;
+    let is_in_one_part = scheduling.count(inner) == 1;
     scheduling.remove(inner);
+    let list = lists.read(scheduling.all(nodes));
+    scheduling.remove(nodes);
+    if let Some(front) = front.filter(|_| is_in_one_part && scheduling.is_empty()) {
+        lists.keep(&front.rest, &list);
+    }
     Ok(Response {
         message: RawMessage::parse(plain)?,
         scheduling,
+        nodes: list,
     })
 }
 
@@ -261,6 +300,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use prost::Message as _;
+    use sched::{KnownNode, RemoteNode};
     use test_support::HeldPort;
     use tokio_util::sync::CancellationToken;
     use tokio_util::task::AbortOnDropHandle;
@@ -313,15 +353,102 @@ mod tests {
         };
         let for_node = DistributedSchedulingAllocateResponseProto {
             allocate_response: None,
-            nodes_for_scheduling: vec![RemoteNodeProto::default()],
+            nodes_for_scheduling: vec![RemoteNodeProto {
+                node_id: Some((&test_support::ids::node("n1")).into()),
+                ..RemoteNodeProto::default()
+            }],
         };
         let answer = DistributedSchedulingAllocateResponseProto {
             allocate_response: Some(for_am.clone()),
             ..for_node.clone()
         };
-        let answer = decode(true, AmMethod::Allocate, answer.encode_to_vec().into()).unwrap();
+        let answer = answer.encode_to_vec().into();
+        let lists = NodeLists::default();
+        let answer = read_answer(true, AmMethod::Allocate, answer, &lists).unwrap();
         assert_eq!(answer.message.encode(), for_am.encode_to_vec());
-        assert_eq!(answer.scheduling.encode(), for_node.encode_to_vec());
+        assert_eq!(answer.nodes.nodes(), [known("n1")]);
+    }
+
+    fn known(host: &str) -> KnownNode {
+        KnownNode::from(RemoteNode {
+            node_id: test_support::ids::node(host),
+            http_address: String::new(),
+            rack: String::new(),
+            partition: String::new(),
+        })
+    }
+
+    /// Encodes an answer that consists of these parts, in their order.
+    fn parts(parts: &[(u32, &[u8])]) -> Bytes {
+        let mut answer = Vec::new();
+        for (number, content) in parts {
+            let mut part = RawMessage::default();
+            part.push(*number, content);
+            answer.extend_from_slice(&part.encode());
+        }
+        answer.into()
+    }
+
+    #[test]
+    fn the_same_list_again_is_the_one_that_is_known() {
+        use distributed_allocate_response::{ALLOCATE_RESPONSE, NODES};
+        let node = |host: &str| {
+            let node = wire::proto::hadoop_yarn::RemoteNodeProto {
+                node_id: Some((&test_support::ids::node(host)).into()),
+                ..Default::default()
+            };
+            node.encode_to_vec()
+        };
+        let (one, other) = (node("a"), node("b"));
+        let lists = NodeLists::default();
+        let decode = |fields: &[(u32, &[u8])]| {
+            read_answer(true, AmMethod::Allocate, parts(fields), &lists).unwrap()
+        };
+        let first = decode(&[(ALLOCATE_RESPONSE, b""), (NODES, &one), (NODES, &other)]);
+        assert_eq!(first.nodes.nodes(), [known("a"), known("b")]);
+        // The AM's part has changed, the list has not.
+        let am = b"\x10\x07";
+        let again = decode(&[(ALLOCATE_RESPONSE, am), (NODES, &one), (NODES, &other)]);
+        assert!(again.nodes.is_same(&first.nodes));
+        assert_eq!(again.message.encode(), &am[..]);
+        // A list in another order, and answers that are not an AM's part with a list.
+        for (fields, message) in [
+            (
+                &[(ALLOCATE_RESPONSE, &am[..]), (NODES, &other), (NODES, &one)][..],
+                &am[..],
+            ),
+            (
+                &[(NODES, &one), (NODES, &other), (ALLOCATE_RESPONSE, am)],
+                am,
+            ),
+            (
+                &[
+                    (ALLOCATE_RESPONSE, am),
+                    (NODES, &one),
+                    (ALLOCATE_RESPONSE, b"\x18\x01"),
+                ],
+                b"\x10\x07\x18\x01",
+            ),
+            (
+                &[(ALLOCATE_RESPONSE, am), (NODES, &one), (9, b"unknown")],
+                am,
+            ),
+        ] {
+            for _ in 0..2 {
+                let answer = decode(fields);
+                let nodes = fields.iter().filter(|(number, _)| *number == NODES);
+                assert_eq!(answer.nodes.nodes().len(), nodes.count());
+                assert!(!answer.nodes.is_same(&first.nodes));
+                assert_eq!(answer.message.encode(), message, "{fields:?}");
+            }
+        }
+        assert!(decode(&[(ALLOCATE_RESPONSE, am)]).nodes.nodes().is_empty());
+        let lost = decode_without_am(&lists);
+        assert!(matches!(lost, Err(AnswerError::Incomplete(_))));
+    }
+
+    fn decode_without_am(lists: &NodeLists) -> Result<Response, AnswerError> {
+        read_answer(true, AmMethod::Allocate, Bytes::new(), lists)
     }
 
     fn key() -> MasterKey {

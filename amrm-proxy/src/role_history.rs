@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, Now, Priority};
 use role_history::{CompletedContainer, Ran, RoleId};
-use sched::HostPreferences;
+use sched::{HostPreferences, NodeList};
 use wire::exception::RemoteException;
 use wire::raw_message::RawMessage;
 
@@ -79,6 +79,8 @@ pub struct ServiceHistory {
     service: Service,
     asks: Asks,
     racks: BTreeMap<String, Arc<str>>,
+    /// List of nodes of the last answer.
+    offered: NodeList,
     calls: Calls,
     /// Surplus containers that the ResourceManager does not know to be released.
     to_release: BTreeSet<ContainerId>,
@@ -146,6 +148,7 @@ impl ServiceHistory {
             service: Service::new(policies, config.placement_timeout_ms, entries_max, now),
             asks: Asks::default(),
             racks: BTreeMap::new(),
+            offered: NodeList::default(),
             calls: Calls::default(),
             to_release: BTreeSet::new(),
             surplus: BTreeSet::new(),
@@ -283,7 +286,7 @@ impl ServiceHistory {
             self.surplus.remove(&ended);
         }
         self.ended_surplus = answer.remove_ended(&self.surplus);
-        for (host, rack) in answer.racks() {
+        for (host, rack) in answer.racks(&mut self.offered) {
             if self.racks.contains_key(&host) || self.racks.len() < RACKS_MAX {
                 let before = rack_of(&self.racks, &host);
                 if before != rack {

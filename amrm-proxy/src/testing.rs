@@ -2,11 +2,13 @@
 
 use prost::Message;
 use records::{ApplicationAttemptId, EpochMillis, MonoMillis, Now};
-use wire::proto::hadoop_yarn::{AllocateRequestProto, AllocateResponseProto};
+use sched::NodeList;
+use wire::proto::hadoop_yarn::{AllocateRequestProto, AllocateResponseProto, RemoteNodeProto};
 use wire::raw_message::RawMessage;
 
 use crate::call::{AmMethod, Request, Response, Timing};
 use crate::interceptor::{Action, Actions, Context};
+use crate::node_lists::NodeLists;
 
 /// Attempt that all these tests use.
 pub(crate) const ATTEMPT: ApplicationAttemptId = test_support::ids::attempt(1);
@@ -59,10 +61,16 @@ pub(crate) fn allocate(message: &AllocateRequestProto) -> Request {
     Request::new(AmMethod::Allocate, raw(message))
 }
 
+/// Makes a list of nodes as if it came from the wire.
+pub(crate) fn node_list(nodes: &[RemoteNodeProto]) -> NodeList {
+    let nodes = nodes.iter().map(|node| node.encode_to_vec().into());
+    NodeLists::default().read(nodes)
+}
+
 /// Makes an answer to `allocate`.
 pub(crate) fn answer(message: &AllocateResponseProto) -> Response {
     Response {
         message: raw(message),
-        scheduling: RawMessage::default(),
+        ..Response::default()
     }
 }

@@ -32,12 +32,14 @@ pub use asks::{
 };
 pub use distributed::{
     AskOrigin, DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
-    DistributedGrant, DistributedOpportunisticContainerAllocator, KnownNode, KnownNodes,
-    LookOutcome, LookPlan,
+    DistributedGrant, DistributedOpportunisticContainerAllocator, KnownNodes, LookOutcome,
+    LookPlan,
 };
 pub use guaranteed::GuaranteedAllocator;
 pub use opportunistic::{OpportunisticContainerAllocator, OpportunisticContainerContext};
-pub use remote_nodes::{HostPreferences, Placement, REMOTE_NODES_MAX, RemoteNode};
+pub use remote_nodes::{
+    HostPreferences, KnownNode, NodeList, Placement, REMOTE_NODES_MAX, RemoteNode,
+};
 pub use rooms::{ChargeError, NodeRoom, Released};
 
 /// Most containers that one call allocates, whatever is asked for. Each takes about 500 bytes of an

@@ -70,9 +70,9 @@ pub use allocator::{
     AskRules, AskView, BLACKLIST_MAX, ChargeError, ContainerAllocation, DistributedAllocation,
     DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
     DistributedOpportunisticContainerAllocator, GuaranteedAllocator, HostPreferences, KnownNode,
-    KnownNodes, Locality, LookOutcome, LookPlan, NodeRoom, OpportunisticContainerAllocator,
-    OpportunisticContainerContext, OutstandingAsks, Placement, REMOTE_NODES_MAX,
-    RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
+    KnownNodes, Locality, LookOutcome, LookPlan, NodeList, NodeRoom,
+    OpportunisticContainerAllocator, OpportunisticContainerContext, OutstandingAsks, Placement,
+    REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
 };
 pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT,

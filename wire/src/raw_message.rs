@@ -98,6 +98,31 @@ pub struct RawMessage {
     fields: Vec<Field>,
 }
 
+/// Field at the front of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrontField {
+    /// Number of the field.
+    pub number: u32,
+    /// Content of bytes, a text or a message.
+    pub content: Bytes,
+    /// Bytes of the message after the field.
+    pub rest: Bytes,
+}
+
+impl FrontField {
+    /// Splits off the field at the front of a message, and looks at nothing behind it. `None`
+    /// unless there is one that is bytes, a text or a message.
+    #[must_use]
+    pub fn split(message: &Bytes) -> Option<Self> {
+        let span = span(message, 0).ok()?;
+        (span.wire_type == WireType::LengthDelimited).then(|| Self {
+            number: span.number,
+            content: message.slice(span.content_at..span.end),
+            rest: message.slice(span.end..),
+        })
+    }
+}
+
 /// Extent of a field at the front of a slice.
 pub(crate) struct Span {
     pub(crate) number: u32,
@@ -187,6 +212,12 @@ impl RawMessage {
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         self.fields.iter().map(|field| field.whole.len()).sum()
+    }
+
+    /// Returns whether there is no field.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.fields.is_empty()
     }
 
     /// Returns the bytes of the message with its edits.

@@ -4,22 +4,13 @@ use std::collections::BTreeSet;
 
 use prost::Message as _;
 use records::{NodeId, Resource};
-use sched::{DistributedGrant, RemoteNode, ResourceLimits};
+use sched::{DistributedGrant, ResourceLimits};
 use wire::proto::hadoop_yarn::{
-    NodeReportProto, NodeStateProto, RegisterDistributedSchedulingAmResponseProto, RemoteNodeProto,
+    NodeReportProto, NodeStateProto, RegisterDistributedSchedulingAmResponseProto,
 };
 use wire::raw_message::RawMessage;
 
-use crate::fields::{allocate_response, distributed_allocate_response};
-
-/// Decodes the list of nodes in an answer. Nodes that cannot be read are left out.
-pub(super) fn read_nodes(scheduling: &RawMessage) -> Vec<RemoteNode> {
-    scheduling
-        .all(distributed_allocate_response::NODES)
-        .filter_map(|node| RemoteNodeProto::decode(node).ok())
-        .filter_map(read_node)
-        .collect()
-}
+use crate::fields::allocate_response;
 
 /// Decodes the nodes of an answer's `updated_nodes` that take no new containers.
 pub(super) fn read_gone_nodes(message: &RawMessage) -> BTreeSet<NodeId> {
@@ -39,21 +30,11 @@ pub(super) fn read_gone_nodes(message: &RawMessage) -> BTreeSet<NodeId> {
         .collect()
 }
 
-/// Decodes a node of the list; `None` when it has no id.
-fn read_node(node: RemoteNodeProto) -> Option<RemoteNode> {
-    Some(RemoteNode {
-        node_id: NodeId::try_from(node.node_id?).ok()?,
-        http_address: node.http_address.unwrap_or_default(),
-        rack: node.rack_name.unwrap_or_default(),
-        partition: node.node_partition.unwrap_or_default(),
-    })
-}
-
-/// Decodes the grant and the nodes in the answer to a registration. A missing increment equals the
-/// minimum, as in Hadoop.
+/// Decodes the grant in the answer to a registration. A missing increment equals the minimum, as in
+/// Hadoop.
 pub(super) fn read_grant(
-    answer: RegisterDistributedSchedulingAmResponseProto,
-) -> Option<(DistributedGrant, Vec<RemoteNode>)> {
+    answer: &RegisterDistributedSchedulingAmResponseProto,
+) -> Option<DistributedGrant> {
     let size = |size: Option<&_>| Resource::try_from(size?).ok();
     let minimum = size(answer.min_container_resource.as_ref())?;
     let limits = ResourceLimits {
@@ -61,16 +42,11 @@ pub(super) fn read_grant(
         maximum: size(answer.max_container_resource.as_ref())?,
         increment: size(answer.incr_container_resource.as_ref()).unwrap_or(minimum),
     };
-    let grant = DistributedGrant {
+    Some(DistributedGrant {
         limits,
         token_life_ms: u64::try_from(answer.container_token_expiry_interval()).ok()?,
         container_id_start: answer.container_id_start?,
-    };
-    let nodes = answer
-        .nodes_for_scheduling
-        .into_iter()
-        .filter_map(read_node);
-    Some((grant, nodes.collect()))
+    })
 }
 
 #[cfg(test)]
@@ -86,7 +62,7 @@ mod tests {
                 container_id_start: Some(0),
                 ..RegisterDistributedSchedulingAmResponseProto::default()
             };
-            let (grant, _) = read_grant(answer).unwrap();
+            let grant = read_grant(&answer).unwrap();
             assert_eq!(grant.limits.minimum, Resource::new(read.0, read.1));
         }
     }

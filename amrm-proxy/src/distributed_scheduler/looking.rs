@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use records::NodeId;
-use sched::{KnownNode, KnownNodes, LookPlan, Placement, RemoteNode, Sight};
+use sched::{KnownNode, KnownNodes, LookPlan, NodeList, Placement, Sight};
 
 use super::{CallInProgress, DistributedScheduler, Gauges};
 use crate::call::Request;
@@ -30,7 +30,7 @@ pub enum Effect {
         cluster: Option<u64>,
     },
     /// Know the nodes of the ResourceManager's list, which is another one than before.
-    Listed(Vec<RemoteNode>),
+    Listed(NodeList),
     /// Forget nodes that take no containers any more.
     Gone(BTreeSet<NodeId>),
     /// Forget all nodes, if this is another ResourceManager than before.
@@ -89,8 +89,8 @@ pub(super) struct Looking {
     /// Looks of the current call.
     plan: Option<LookPlan>,
     cluster: Option<u64>,
-    /// Nodes of the last list.
-    listed: Vec<NodeId>,
+    /// The last list that the performer was told; `None` before, or if it has forgotten it.
+    listed: Option<NodeList>,
 }
 
 impl Looking {
@@ -100,7 +100,7 @@ impl Looking {
             known: KnownView::default(),
             plan: None,
             cluster: None,
-            listed: Vec::new(),
+            listed: None,
         }
     }
 
@@ -124,18 +124,18 @@ impl Looking {
 
     pub(super) fn note_resource_manager(&mut self, epoch: Option<i64>, own: &mut Vec<Effect>) {
         if self.is_used {
-            self.listed.clear();
+            self.listed = None;
             own.push(Effect::ResourceManager { epoch });
         }
     }
 
-    pub(super) fn note_list(&mut self, nodes: &[RemoteNode], own: &mut Vec<Effect>) {
-        let ids = nodes.iter().map(|node| &node.node_id);
-        if !self.is_used || ids.clone().eq(&self.listed) {
+    pub(super) fn note_list(&mut self, nodes: &NodeList, own: &mut Vec<Effect>) {
+        let told = self.listed.as_ref();
+        if !self.is_used || told.is_some_and(|told| told.is_same(nodes)) {
             return;
         }
-        self.listed = ids.cloned().collect();
-        own.push(Effect::Listed(nodes.to_vec()));
+        self.listed = Some(nodes.clone());
+        own.push(Effect::Listed(nodes.clone()));
     }
 
     pub(super) fn note_gone(&mut self, nodes: BTreeSet<NodeId>, own: &mut Vec<Effect>) {

@@ -16,8 +16,8 @@ use wire::exception::HadoopException;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerProto, ContainerTokenIdentifierProto,
-    DistributedSchedulingAllocateResponseProto, ExecutionTypeProto, NmTokenIdentifierProto,
-    NmTokenProto, RegisterApplicationMasterResponseProto, RemoteNodeProto, ResourceRequestProto,
+    ExecutionTypeProto, NmTokenIdentifierProto, NmTokenProto,
+    RegisterApplicationMasterResponseProto, RemoteNodeProto, ResourceRequestProto,
 };
 use wire::token::{MasterKey, kind};
 
@@ -25,7 +25,7 @@ use super::*;
 use crate::node_keys::NodeTokenKeys;
 use crate::rm_forwarder::AllocatedContainers;
 use crate::store::{NextIdRecord, Record as _};
-use crate::testing::{ATTEMPT, Requested, allocate, answer, context, raw};
+use crate::testing::{ATTEMPT, Requested, allocate, answer, context, node_list, raw};
 
 /// Memory of the largest container that the ResourceManager grants.
 const LARGEST_MB: u64 = 2048;
@@ -63,12 +63,12 @@ fn granted(start: i64, node_count: u16) -> Response {
         max_container_resource: Some(Resource::new(LARGEST_MB, 4).into()),
         container_token_expiry_interval: Some(600_000),
         container_id_start: Some(start),
-        nodes_for_scheduling: nodes(node_count),
         ..RegisterDistributedSchedulingAmResponseProto::default()
     };
     Response {
         message: raw(&RegisterApplicationMasterResponseProto::default()),
         scheduling: raw(&granted),
+        nodes: node_list(&nodes(node_count)),
     }
 }
 
@@ -186,12 +186,8 @@ impl Attempt {
 
     /// Passes the ResourceManager's answer back and returns it as the AM sees it.
     fn answer(&mut self, message: &AllocateResponseProto) -> AllocateResponseProto {
-        let scheduling = DistributedSchedulingAllocateResponseProto {
-            allocate_response: None,
-            nodes_for_scheduling: nodes(3),
-        };
         let mut outcome = Ok(Response {
-            scheduling: raw(&scheduling),
+            nodes: node_list(&nodes(3)),
             ..answer(message)
         });
         self.respond(&mut outcome);

@@ -9,15 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use records::{MonoMillis, NodeId, Resource};
-use sched::{KnownNode, KnownNodes, RemoteNode};
+use sched::{KnownNode, KnownNodes, NodeList, RemoteNode};
 
 use crate::distributed_scheduler::KnownView;
+use crate::node_lists::is_usable;
 
 /// Most nodes that are known. The largest clusters have some ten thousand.
 pub(super) const NODES_MAX: usize = 50_000;
-
-/// Longest name of a host, in bytes (RFC 1035), and longest path of a rack and name of a partition.
-const NAME_BYTES_MAX: usize = 255;
 
 /// Bytes that the nodes of a cluster may cost their ResourceManager per second, all together.
 const CLUSTER_BYTES_PER_SECOND: u64 = 1_000_000;
@@ -109,6 +107,8 @@ struct Questions {
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     nodes: BTreeMap<NodeId, Entry>,
+    /// List whose nodes are all known; `None` if nodes have gone since.
+    list: Option<NodeList>,
     questions: Questions,
     /// First container id of the ResourceManager's epoch; another one is another ResourceManager.
     epoch: Option<i64>,
@@ -141,47 +141,41 @@ fn doubled(first_ms: u64, times: u32, max_ms: u64) -> u64 {
     first_ms.saturating_mul(factor.unwrap_or(1)).min(max_ms)
 }
 
-fn is_usable(node: &RemoteNode) -> bool {
-    let RemoteNode {
-        node_id,
-        http_address,
-        rack,
-        partition,
-    } = node;
-    let is_name = |name: &str| !name.is_empty() && name.len() <= NAME_BYTES_MAX;
-    is_name(&node_id.host)
-        && http_address.len() <= 2 * NAME_BYTES_MAX
-        && rack.len() <= NAME_BYTES_MAX
-        && partition.len() <= NAME_BYTES_MAX
-}
-
 impl Directory {
-    /// Adds nodes of one of the ResourceManager's lists.
-    pub(super) fn listed(&mut self, nodes: Vec<RemoteNode>, now: MonoMillis) {
-        for node in nodes {
-            if !self.nodes.contains_key(&node.node_id) {
-                self.join(node, None, now);
-            }
-        }
-    }
-
-    fn join(&mut self, node: RemoteNode, capability: Option<Resource>, now: MonoMillis) {
-        if self.nodes.len() >= NODES_MAX || !is_usable(&node) {
+    /// Adds nodes of one of the ResourceManager's lists. Attempts tell the same list one after the
+    /// other.
+    pub(super) fn listed(&mut self, list: &NodeList, now: MonoMillis) {
+        let known = self.list.as_ref();
+        if known.is_some_and(|known| known.is_same(list)) {
             return;
         }
+        for known in list.nodes() {
+            if !self.nodes.contains_key(&known.node().node_id) {
+                self.join(known.clone(), None, now);
+            }
+        }
+        self.list = Some(list.clone());
+    }
+
+    fn join(&mut self, known: KnownNode, capability: Option<Resource>, now: MonoMillis) {
+        if self.nodes.len() >= NODES_MAX || !is_usable(known.node()) {
+            return;
+        }
+        let id = known.node().node_id.clone();
         let entry = Entry {
             capability,
             joined: now,
             failures: 0,
             pause: None,
-            known: KnownNode::from(node.clone()),
+            known,
         };
-        self.nodes.insert(node.node_id, entry);
+        self.nodes.insert(id, entry);
         self.is_changed = true;
     }
 
     /// Removes nodes that take no containers any more.
     pub(super) fn gone(&mut self, nodes: &BTreeSet<NodeId>) {
+        self.list = None;
         for node in nodes {
             self.is_changed |= self.nodes.remove(node).is_some();
         }
@@ -198,6 +192,7 @@ impl Directory {
         }
         self.epoch = epoch.or(self.epoch);
         self.nodes.clear();
+        self.list = None;
         self.is_changed = true;
         self.questions = Questions {
             in_step: true,
@@ -257,6 +252,7 @@ impl Directory {
         let Some(asked) = self.questions.asking.take() else {
             return;
         };
+        self.list = None;
         let mut before = std::mem::take(&mut self.nodes);
         for ReportedNode { node, capability } in nodes {
             match before.remove(&node.node_id) {
@@ -267,7 +263,7 @@ impl Directory {
                     };
                     self.nodes.insert(node.node_id, entry);
                 }
-                _ => self.join(node, capability, now),
+                _ => self.join(node.into(), capability, now),
             }
         }
         let others = before

@@ -51,7 +51,7 @@ impl Performer<DistributedScheduler> for AttemptLooks {
             Effect::Publish(gauges) => self.numbers.change(|numbers| numbers.gauges = gauges),
             Effect::Look(nodes) => self.ordered = Some(nodes),
             Effect::WantNodes { cluster } => looks.want_nodes(cluster),
-            Effect::Listed(nodes) => shared.directory().listed(nodes, now()),
+            Effect::Listed(nodes) => shared.directory().listed(&nodes, now()),
             Effect::Gone(nodes) => shared.directory().gone(&nodes),
             Effect::ResourceManager { epoch } => shared.directory().resource_manager(epoch),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use records::{EpochMillis, MonoMillis, Now};
-use sched::RemoteNode;
+use sched::{NodeList, RemoteNode};
 use test_support::HeldPort;
 use test_support::ids::node as node_id;
 use test_support::scripted::{ScriptedWebPort, WebAnswer};
@@ -128,7 +128,8 @@ async fn a_node_that_answers_with_the_numbers_of_another_has_no_sight() {
     assert_eq!(looks.look(nodes.clone()).await.sights.len(), 1);
     // Its name is strange as soon as another node has it.
     let other = at("n2", port.address).node().clone();
-    looks.0.directory().listed(vec![other], MonoMillis(1_000));
+    let list = NodeList::from(vec![other]);
+    looks.0.directory().listed(&list, MonoMillis(1_000));
     assert_eq!(looks.look(nodes).await.sights.len(), 0);
 }
 

@@ -405,7 +405,7 @@ fn finishing_registers_again_until_it_is_on_record() {
             message: raw(&FinishApplicationMasterResponseProto {
                 is_unregistered: Some(is_unregistered),
             }),
-            scheduling: RawMessage::default(),
+            ..Response::default()
         })
     };
     for is_unregistered in [false, true] {

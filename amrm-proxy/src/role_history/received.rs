@@ -7,14 +7,15 @@ use bytes::Bytes;
 use prost::Message as _;
 use records::{ContainerExitStatus, ContainerId};
 use role_history::{CompletedContainer, NodeReport, NodeState, Ran};
+use sched::{KnownNode, NodeList};
 use wire::proto::hadoop_yarn::{
     ContainerIdProto, ContainerProto, ContainerStatusProto, ExecutionTypeProto, NodeReportProto,
-    NodeStateProto, RemoteNodeProto,
+    NodeStateProto,
 };
 
 use super::asks::AskKey;
 use crate::call::Response;
-use crate::fields::{allocate_response, distributed_allocate_response, register_response};
+use crate::fields::{allocate_response, register_response};
 
 /// Longest diagnostics of an ended container that are kept, in characters.
 const DIAGNOSTICS_MAX: usize = 200;
@@ -76,18 +77,22 @@ impl<'a> Answer<'a> {
         self.node_reports().map(report).collect()
     }
 
-    /// Returns the racks of the nodes that the answer names.
-    pub(super) fn racks(&self) -> Vec<(String, Arc<str>)> {
+    /// Returns the racks of the nodes that the answer names. `offered`: list of the last answer,
+    /// which is replaced; the same list again is not read.
+    pub(super) fn racks(&self, offered: &mut NodeList) -> Vec<(String, Arc<str>)> {
         let reports = self.node_reports();
         let reports = reports.filter_map(|report| Some((report.node_id?, report.rack_name?)));
-        let field = distributed_allocate_response::NODES;
-        let offered = self.0.scheduling.all(field);
-        let offered = offered.filter_map(|node| RemoteNodeProto::decode(node).ok());
-        let offered = offered.filter_map(|node| Some((node.node_id?, node.rack_name?)));
-        let named = reports.chain(offered);
-        named
+        let mut racks: Vec<_> = reports
             .map(|(id, rack)| (id.host().to_owned(), rack.into()))
-            .collect()
+            .collect();
+        let list = &self.0.nodes;
+        if !list.is_same(offered) {
+            let nodes = list.nodes().iter().map(KnownNode::node);
+            let nodes = nodes.filter(|node| !node.rack.is_empty());
+            racks.extend(nodes.map(|node| (node.node_id.host.clone(), node.rack.as_str().into())));
+            *offered = list.clone();
+        }
+        racks
     }
 
     fn node_reports(&self) -> impl Iterator<Item = NodeReportProto> {

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use amrm_proxy::call::{AmMethod, Outcome, Request, Response};
+use amrm_proxy::node_lists::NodeLists;
 use amrm_proxy::rm_forwarder::AllocatedContainers;
 use bytes::Bytes;
 use prost::Message;
@@ -298,9 +299,9 @@ fn registered(start: i64, nodes: &[u16]) -> Response {
             incr_container_resource: size(128),
             container_token_expiry_interval: Some(600_000),
             container_id_start: Some(start),
-            nodes_for_scheduling: remote_nodes(nodes),
             ..RegisterDistributedSchedulingAmResponseProto::default()
         },
+        nodes,
     )
 }
 
@@ -334,15 +335,16 @@ fn allocated(
             completed_container_statuses: ended.collect(),
             ..AllocateResponseProto::default()
         },
-        &DistributedSchedulingAllocateResponseProto {
-            nodes_for_scheduling: remote_nodes(moment.nodes),
-            ..DistributedSchedulingAllocateResponseProto::default()
-        },
+        &DistributedSchedulingAllocateResponseProto::default(),
+        moment.nodes,
     )
 }
 
-fn response(message: &impl Message, scheduling: &impl Message) -> Response {
+fn response(message: &impl Message, scheduling: &impl Message, nodes: &[u16]) -> Response {
+    let nodes = remote_nodes(nodes).into_iter();
+    let nodes = nodes.map(|node| node.encode_to_vec().into());
     Response {
+        nodes: NodeLists::default().read(nodes),
         message: RawMessage::parse(message.encode_to_vec().into()).unwrap(),
         scheduling: RawMessage::parse(scheduling.encode_to_vec().into()).unwrap(),
     }

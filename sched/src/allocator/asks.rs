@@ -394,6 +394,11 @@ impl OutstandingAsks {
             .map(|(key, ask)| (key.capability(), ask.partition(), ask.count))
     }
 
+    /// Returns whether an ask names a host or a rack.
+    pub(super) const fn names_places(&self) -> bool {
+        self.footprint.lines > self.footprint.asks
+    }
+
     /// Returns the size of the table, as maintained.
     #[cfg(test)]
     pub(super) const fn counted(&self) -> Footprint {

@@ -42,13 +42,15 @@ use records::{
 };
 
 pub use self::allocation::{AskOrigin, DistributedAllocation};
-pub use self::looking::{KnownNode, KnownNodes, LookOutcome, LookPlan};
+pub use self::looking::{KnownNodes, LookOutcome, LookPlan};
 use self::looking::{LookRate, Looked};
 use super::ask::AskKey;
 use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
 use super::id_range::ContainerIdRange;
-use super::remote_nodes::{HostPreferences, Placement, RemoteNode, RemoteNodes, Shares, Taken};
+use super::remote_nodes::{
+    HostPreferences, KnownNode, NodeList, Placement, RemoteNodes, Shares, Taken,
+};
 use super::{ALLOCATIONS_PER_CALL_MAX, ResourceLimits};
 use crate::look::LookPlacer;
 
@@ -117,9 +119,9 @@ pub struct DistributedAllocatorState {
 
 /// Allocates opportunistic containers for one attempt. Its size is bounded by
 /// [`ASKS_MAX`](super::ASKS_MAX), [`ASK_LINES_MAX`](super::ASK_LINES_MAX),
-/// [`ASK_BYTES_MAX`](super::ASK_BYTES_MAX), [`BLACKLIST_MAX`](super::BLACKLIST_MAX),
-/// [`REMOTE_NODES_MAX`](super::REMOTE_NODES_MAX) and, for unconfirmed containers, the allocations
-/// of one call.
+/// [`ASK_BYTES_MAX`](super::ASK_BYTES_MAX), [`BLACKLIST_MAX`](super::BLACKLIST_MAX) and, for
+/// unconfirmed containers, the allocations of one call. Lists of nodes are shared with other
+/// attempts.
 #[derive(Clone, Debug)]
 pub struct DistributedOpportunisticContainerAllocator {
     attempt: ApplicationAttemptId,
@@ -210,14 +212,19 @@ impl DistributedOpportunisticContainerAllocator {
 
     /// Applies the ResourceManager's answer to the master's registration, the first or one after a
     /// restart of the ResourceManager. Asks stay: the master sends its own again.
-    pub fn registered(&mut self, grant: DistributedGrant, nodes: Vec<RemoteNode>, now: MonoMillis) {
+    pub fn registered(
+        &mut self,
+        grant: DistributedGrant,
+        nodes: impl Into<NodeList>,
+        now: MonoMillis,
+    ) {
         match self.grant {
             None => self.ids = ContainerIdRange::new(grant.container_id_start, i64::MAX),
             Some(_) => self.ids.begin(grant.container_id_start),
         }
         self.grant = Some(grant);
         self.nodes.forget();
-        self.nodes.replace(nodes, now);
+        self.nodes.replace(nodes.into(), now);
     }
 
     /// Applies the opportunistic part of an allocate request, in its order, with sizes as the
@@ -327,7 +334,8 @@ impl DistributedOpportunisticContainerAllocator {
             ..
         } = self;
         let run_time_ms = nodes.run_time_ms();
-        let mut turn = nodes.turn(blacklist, shares, now);
+        let names_places = asks.names_places() || !preferences.is_empty();
+        let mut turn = nodes.turn(blacklist, shares, names_places, now);
         turn.set_preferences(preferences, run_time_ms);
         asks.in_turns(|key, ask| {
             if budget == 0 {
@@ -381,10 +389,10 @@ impl DistributedOpportunisticContainerAllocator {
     /// the master.
     pub fn confirmed(
         &mut self,
-        nodes: Vec<RemoteNode>,
+        nodes: impl Into<NodeList>,
         now: MonoMillis,
     ) -> Vec<DistributedAllocation> {
-        self.nodes.replace(nodes, now);
+        self.nodes.replace(nodes.into(), now);
         std::mem::take(&mut self.unconfirmed)
     }
 

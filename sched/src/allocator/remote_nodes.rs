@@ -5,6 +5,7 @@
 //! time are therefore remembered and count against a node: an attempt with frequent heartbeats does
 //! not send everything to the node at the head of the list.
 
+mod list;
 mod preference;
 mod refusal_limit;
 mod turn;
@@ -15,15 +16,11 @@ use records::{MonoMillis, NodeId};
 
 use crate::random::SplitMix64;
 
+pub use self::list::{KnownNode, NodeList, REMOTE_NODES_MAX};
 pub use self::preference::HostPreferences;
 use self::refusal_limit::RefusalLimit;
 use self::turn::Candidate;
 pub(super) use self::turn::{Shares, Taken, Turn};
-
-/// Most nodes of a list that are used. Hadoop offers ten by default; a node takes one container per
-/// heartbeat of an attempt unless its host is asked for, so more would only help attempts that want
-/// more at once.
-pub const REMOTE_NODES_MAX: usize = 200;
 
 /// Milliseconds until the list reflects a placed container: a heartbeat of the node and a sort at
 /// the ResourceManager, a second each by default.
@@ -68,7 +65,8 @@ const REMEMBERED_MS: u64 = 30_000;
 /// started there, or the ResourceManager no longer lists the node.
 const REST_MS: u64 = 5_000;
 
-/// Most nodes that are remembered. The nodes seen longest ago are forgotten first.
+/// Most nodes of earlier lists that are remembered, together with those of a shorter list. The nodes
+/// seen longest ago are forgotten first. A longer list has enough without them.
 const REMEMBERED_MAX: usize = 2_000;
 
 /// Most containers whose end is awaited. Further ones are not counted against their node.
@@ -77,7 +75,7 @@ const LIVE_MAX: usize = 20_000;
 /// Node of an earlier list that is not on the last one.
 #[derive(Clone, Debug)]
 struct Remembered {
-    node: RemoteNode,
+    node: KnownNode,
     /// Position in the last list that had the node.
     rank: usize,
     /// Time at which that list came.
@@ -95,8 +93,10 @@ struct Live {
 #[derive(Clone, Debug)]
 pub(super) struct RemoteNodes {
     placement: Placement,
-    /// Nodes of the last list, the least loaded first, each once.
-    list: Vec<RemoteNode>,
+    /// The last list.
+    list: NodeList,
+    /// Nodes of the last list that were reported since as taking no containers.
+    gone: BTreeSet<NodeId>,
     /// Nodes of earlier lists, those seen longest ago first. Unused under
     /// [`Placement::ListOrder`].
     earlier: Vec<Remembered>,
@@ -125,7 +125,8 @@ impl RemoteNodes {
     pub(super) fn new(placement: Placement, seed: u64) -> Self {
         Self {
             placement,
-            list: Vec::new(),
+            list: NodeList::default(),
+            gone: BTreeSet::new(),
             earlier: Vec::new(),
             is_list_empty: true,
             received: None,
@@ -143,53 +144,51 @@ impl RemoteNodes {
     /// Forgets the nodes, but not the containers on them. A new ResourceManager knows only nodes
     /// that have registered with it, and ignores containers elsewhere.
     pub(super) fn forget(&mut self) {
-        self.list.clear();
+        self.list = NodeList::default();
         self.earlier.clear();
     }
 
-    /// Replaces the list, even by an empty one.
-    pub(super) fn replace(&mut self, mut list: Vec<RemoteNode>, now: MonoMillis) {
-        self.is_list_empty = list.is_empty();
-        // Each call of an AM brings a list, but the ResourceManager sorts only once a second. Of a
-        // long one only the nodes that are used need be the same.
-        let is_same = {
-            let ids = list.iter().take(REMOTE_NODES_MAX).map(|node| &node.node_id);
-            ids.eq(self.list.iter().map(|node| &node.node_id))
-        };
-        if is_same {
-            list.truncate(REMOTE_NODES_MAX);
-            self.list = list;
-        } else {
-            self.merge(list);
+    /// Replaces the list, even by an empty one. Costs nothing for the same list again: each call of
+    /// an AM brings one, but the ResourceManager sorts only once a second.
+    pub(super) fn replace(&mut self, list: NodeList, now: MonoMillis) {
+        self.is_list_empty = list.nodes().is_empty();
+        let gone = std::mem::take(&mut self.gone);
+        if !list.is_same(&self.list) {
+            let last = std::mem::replace(&mut self.list, list);
+            self.remember(&last, &gone);
         }
-        self.earlier
-            .retain(|known| now.since(known.seen) <= REMEMBERED_MS);
-        self.resting.retain(|_, until| *until > now);
+        // In the order of their times.
+        let is_old = |known: &Remembered| now.since(known.seen) > REMEMBERED_MS;
+        let old = self.earlier.partition_point(is_old);
+        self.earlier.drain(..old);
+        if !self.resting.is_empty() {
+            self.resting.retain(|_, until| *until > now);
+        }
         self.received = Some(now);
     }
 
-    /// Replaces the list by a different one, and remembers the nodes that the new one lacks.
-    fn merge(&mut self, mut list: Vec<RemoteNode>) {
-        let mut listed = BTreeSet::new();
-        let is_used: Vec<bool> = list
-            .iter()
-            .map(|node| listed.len() < REMOTE_NODES_MAX && listed.insert(&node.node_id))
-            .collect();
-        let last = std::mem::take(&mut self.list).into_iter().enumerate();
-        if self.placement != Placement::ListOrder
-            && let Some(seen) = self.received
-        {
-            let is_listed = |node: &RemoteNode| listed.contains(&node.node_id);
-            self.earlier.retain(|known| !is_listed(&known.node));
-            let last = last.filter(|(_, node)| !is_listed(node));
-            self.earlier
-                .extend(last.map(|(rank, node)| Remembered { node, rank, seen }));
-            let known = self.earlier.len() + listed.len();
-            self.earlier.drain(..known.saturating_sub(REMEMBERED_MAX));
-        }
-        let mut is_used = is_used.into_iter();
-        list.retain(|_| is_used.next().unwrap_or(false));
-        self.list = list;
+    /// Remembers the nodes of the last list that the present one lacks, unless they have gone.
+    fn remember(&mut self, last: &NodeList, gone: &BTreeSet<NodeId>) {
+        let Some(seen) = self
+            .received
+            .filter(|_| self.placement != Placement::ListOrder)
+        else {
+            return;
+        };
+        let list = &self.list;
+        let is_listed = |node: &KnownNode| list.rank(&node.node().node_id).is_some();
+        self.earlier.retain(|known| !is_listed(&known.node));
+        let missing = last.nodes().iter().enumerate();
+        let missing = missing.filter(|(_, node)| !is_listed(node));
+        let missing = missing.filter(|(_, known)| !gone.contains(&known.node().node_id));
+        self.earlier.extend(missing.map(|(rank, node)| Remembered {
+            node: node.clone(),
+            rank,
+            seen,
+        }));
+        let room = REMEMBERED_MAX.saturating_sub(list.nodes().len());
+        self.earlier
+            .drain(..self.earlier.len().saturating_sub(room));
     }
 
     /// Returns the time at which the list came.
@@ -205,9 +204,13 @@ impl RemoteNodes {
 
     /// Removes nodes that take no containers any more from the candidates.
     pub(super) fn remove(&mut self, gone: &BTreeSet<NodeId>) {
-        self.list.retain(|node| !gone.contains(&node.node_id));
+        if gone.is_empty() {
+            return;
+        }
+        let listed = gone.iter().filter(|node| self.list.rank(node).is_some());
+        self.gone.extend(listed.cloned());
         self.earlier
-            .retain(|known| !gone.contains(&known.node.node_id));
+            .retain(|known| !gone.contains(&known.node.node().node_id));
     }
 
     /// Returns the most containers that this heartbeat may place after the refusals so far.
@@ -277,6 +280,11 @@ impl RemoteNodes {
         is_resting(&self.resting, node, now)
     }
 
+    /// Returns whether any node may be resting.
+    pub(super) fn has_resting(&self) -> bool {
+        !self.resting.is_empty()
+    }
+
     /// Returns the number of the attempt's containers on a node that have not ended. Not counted
     /// under [`Placement::ListOrder`].
     pub(super) fn live_on(&self, node: &NodeId) -> u32 {
@@ -284,38 +292,49 @@ impl RemoteNodes {
     }
 
     /// Starts one heartbeat of the attempt: returns the candidates, without excluded hosts.
+    /// `names_places`: whether there are asks that name or prefer places; under
+    /// [`Placement::Look`] others need no candidates.
     pub(super) fn turn(
         &mut self,
         blacklist: &BTreeSet<String>,
         shares: Shares,
+        names_places: bool,
         now: MonoMillis,
     ) -> Turn<'_> {
         if now.since(self.given_since) >= SHOWS_AFTER_MS {
             self.given.clear();
             self.given_since = now;
         }
-        let counts = match self.placement {
-            Placement::ListOrder => &self.given,
-            Placement::Spread | Placement::Look => &self.live_count,
+        let is_used = match self.placement {
+            Placement::ListOrder | Placement::Spread => !self.is_list_empty,
+            Placement::Look => !self.is_list_empty && names_places,
         };
-        let earlier = self.earlier.iter().rev();
-        let earlier = earlier.filter(|known| now.since(known.seen) <= REMEMBERED_MS);
-        let earlier = earlier.map(|known| (known.rank, &known.node));
-        let candidates: Vec<Candidate<'_>> = self
-            .list
-            .iter()
-            .enumerate()
-            .chain(earlier)
-            .filter(|_| !self.is_list_empty)
-            .filter(|(_, node)| !blacklist.contains(&node.node_id.host))
-            .filter(|(_, node)| !is_resting(&self.resting, &node.node_id, now))
-            .map(|(rank, node)| Candidate {
-                node,
-                rank,
-                given: counts.get(&node.node_id).copied().unwrap_or(0),
-                used: 0,
-            })
-            .collect();
+        let candidates = if is_used {
+            let counts = match self.placement {
+                Placement::ListOrder => &self.given,
+                Placement::Spread | Placement::Look => &self.live_count,
+            };
+            let mut candidates = listed(&self.list, counts, &self.gone, &self.resting, now);
+            let earlier = self.earlier.iter().rev();
+            candidates.extend(
+                earlier
+                    .filter(|known| now.since(known.seen) <= REMEMBERED_MS)
+                    .map(|known| (known.rank, known.node.node()))
+                    .filter(|(_, node)| !is_resting(&self.resting, &node.node_id, now))
+                    .map(|(rank, node)| Candidate {
+                        node,
+                        rank,
+                        given: counts.get(&node.node_id).copied().unwrap_or(0),
+                        used: 0,
+                    }),
+            );
+            if !blacklist.is_empty() {
+                candidates.retain(|candidate| !blacklist.contains(&candidate.node.node_id.host));
+            }
+            candidates
+        } else {
+            Vec::new()
+        };
         Turn::new(
             self.placement,
             candidates,
@@ -326,6 +345,41 @@ impl RemoteNodes {
     }
 }
 
+/// Returns the candidates of a list. Costs a few instructions for each node, and a look at the list
+/// for each entry of the other tables: those of an attempt are shorter.
+fn listed<'a>(
+    list: &'a NodeList,
+    counts: &BTreeMap<NodeId, u32>,
+    gone: &BTreeSet<NodeId>,
+    resting: &BTreeMap<NodeId, MonoMillis>,
+    now: MonoMillis,
+) -> Vec<Candidate<'a>> {
+    let mut candidates: Vec<Candidate<'a>> = (0..)
+        .zip(list.nodes())
+        .map(|(rank, known)| Candidate {
+            node: known.node(),
+            rank,
+            given: 0,
+            used: 0,
+        })
+        .collect();
+    for (node, count) in counts {
+        if let Some(rank) = list.rank(node) {
+            candidates[rank].given = *count;
+        }
+    }
+    let resting = resting.iter().filter(|(_, until)| **until > now);
+    let out: BTreeSet<usize> = gone
+        .iter()
+        .chain(resting.map(|(node, _)| node))
+        .filter_map(|node| list.rank(node))
+        .collect();
+    if !out.is_empty() {
+        candidates.retain(|candidate| !out.contains(&candidate.rank));
+    }
+    candidates
+}
+
 fn is_resting(resting: &BTreeMap<NodeId, MonoMillis>, node: &NodeId, now: MonoMillis) -> bool {
     resting.get(node).is_some_and(|until| *until > now)
 }
@@ -334,8 +388,11 @@ fn is_resting(resting: &BTreeMap<NodeId, MonoMillis>, node: &NodeId, now: MonoMi
 mod tests {
     use super::*;
 
+    /// Number of nodes on a list.
+    const LISTED: usize = 200;
+
     fn list(from: usize) -> Vec<RemoteNode> {
-        let nodes = (from..from + REMOTE_NODES_MAX).map(|number| RemoteNode {
+        let nodes = (from..from + LISTED).map(|number| RemoteNode {
             node_id: test_support::ids::node(&number.to_string()),
             http_address: String::new(),
             rack: String::new(),
@@ -360,20 +417,48 @@ mod tests {
     }
 
     #[test]
+    fn the_same_list_again_remembers_nothing_and_brings_back_who_has_gone() {
+        let mut nodes = RemoteNodes::new(Placement::Spread, 0);
+        let (first, second) = (NodeList::from(list(0)), NodeList::from(list(1)));
+        nodes.replace(first.clone(), MonoMillis(0));
+        nodes.remove(&BTreeSet::from([first.nodes()[5].node().node_id.clone()]));
+        let candidates = |nodes: &mut RemoteNodes| {
+            let shares = Shares {
+                local: 1,
+                elsewhere: 1,
+            };
+            let none = BTreeSet::new();
+            nodes.turn(&none, shares, true, MonoMillis(2)).len()
+        };
+        assert_eq!(candidates(&mut nodes), LISTED - 1);
+        nodes.replace(first.clone(), MonoMillis(1));
+        assert_eq!((candidates(&mut nodes), nodes.earlier.len()), (LISTED, 0));
+        // The first node is on no list any more. One that has gone is not remembered.
+        nodes.replace(second.clone(), MonoMillis(2));
+        assert_eq!(candidates(&mut nodes), LISTED + 1);
+        nodes.remove(&BTreeSet::from([second.nodes()[0].node().node_id.clone()]));
+        nodes.replace(list(2).into(), MonoMillis(2));
+        assert_eq!(candidates(&mut nodes), LISTED + 1);
+    }
+
+    #[test]
     fn earlier_nodes_take_bounded_memory_and_go_with_their_time() {
         let mut nodes = RemoteNodes::new(Placement::Spread, 0);
         let mut now = MonoMillis(0);
-        for number in 0..=REMEMBERED_MAX.div_ceil(REMOTE_NODES_MAX) {
+        for number in 0..=REMEMBERED_MAX.div_ceil(LISTED) {
             now = now + 1;
-            nodes.replace(list(number * REMOTE_NODES_MAX), now);
-            let first = number * REMOTE_NODES_MAX;
+            nodes.replace(list(number * LISTED).into(), now);
+            let first = number * LISTED;
             nodes
                 .resting
                 .insert(list(first)[0].node_id.clone(), now + REST_MS);
         }
-        assert_eq!(nodes.list.len() + nodes.earlier.len(), REMEMBERED_MAX);
-        nodes.replace(Vec::new(), now + REMEMBERED_MS + 1);
-        assert!(nodes.list.is_empty() && nodes.earlier.is_empty());
+        assert_eq!(
+            nodes.list.nodes().len() + nodes.earlier.len(),
+            REMEMBERED_MAX
+        );
+        nodes.replace(NodeList::default(), now + REMEMBERED_MS + 1);
+        assert!(nodes.list.nodes().is_empty() && nodes.earlier.is_empty());
         assert!(nodes.resting.is_empty());
     }
 }

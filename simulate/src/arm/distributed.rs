@@ -4,8 +4,8 @@
 use records::{ContainerExitStatus, ContainerId, MonoMillis, Resource};
 use sched::{
     ContainerQueuingLimit, DistributedAllocatorConfig, DistributedGrant,
-    DistributedOpportunisticContainerAllocator, NodeLoad, NodeLoadMonitor, Placement,
-    REMOTE_NODES_MAX, RemoteNode, ResourceLimits,
+    DistributedOpportunisticContainerAllocator, KnownNode, NodeList, NodeLoad, NodeLoadMonitor,
+    Placement, RemoteNode, ResourceLimits,
 };
 
 use super::{Cost, MasterCall, Placed, Placer, application_of, ask, monitor, update};
@@ -28,7 +28,7 @@ pub(super) struct Distributed {
     nodes_used: usize,
     placement: Placement,
     /// Nodes of the last sort that a proxy reads of the list in an answer.
-    list: Vec<RemoteNode>,
+    list: NodeList,
     /// Nodes on that list.
     listed: usize,
     /// Allocator of each job, in the order of arrival; `None` after the job's end.
@@ -42,7 +42,7 @@ impl Distributed {
             monitor: monitor(settings),
             nodes_used: settings.nodes_used,
             placement,
-            list: Vec::new(),
+            list: NodeList::default(),
             listed: 0,
             jobs: Vec::new(),
             cost: Cost::default(),
@@ -115,13 +115,13 @@ impl Placer for Distributed {
         self.listed = ids.len();
         self.list = ids
             .iter()
-            .take(REMOTE_NODES_MAX)
             .map(|id| RemoteNode {
                 node_id: id.clone(),
                 http_address: String::new(),
                 rack: "/rack".to_owned(),
                 partition: String::new(),
             })
+            .map(KnownNode::from)
             .collect();
     }
 

@@ -264,3 +264,23 @@ fn field_numbers_end_where_protobufs_do() {
     let key = 1 << 32;
     assert_eq!(message(1 << 29), Err(RawMessageError::Key { key }));
 }
+
+#[test]
+fn the_front_field_is_split_off_whatever_is_behind_it() {
+    let mut message = RawMessage::default();
+    message.push(3, b"first");
+    let mut bytes = message.encode().to_vec();
+    bytes.extend_from_slice(b"\xff no field");
+    let front = FrontField::split(&bytes.into()).unwrap();
+    assert_eq!((front.number, &front.content[..]), (3, &b"first"[..]));
+    assert_eq!(front.rest, &b"\xff no field"[..]);
+    let mut number = RawMessage::default();
+    number.set_varint(3, 1);
+    for other in [
+        number.encode(),
+        Bytes::new(),
+        Bytes::from_static(b"\x1a\x05a"),
+    ] {
+        assert_eq!(FrontField::split(&other), None, "{other:?}");
+    }
+}

@@ -116,12 +116,8 @@ impl Looker {
 
     /// Passes the ResourceManager's answer back; returns the number of containers for the AM.
     fn respond(&mut self) -> usize {
-        let scheduling = DistributedSchedulingAllocateResponseProto {
-            allocate_response: None,
-            nodes_for_scheduling: nodes(1),
-        };
         let mut outcome = Ok(Response {
-            scheduling: raw(&scheduling),
+            nodes: node_list(&nodes(1)),
             ..answer(&AllocateResponseProto::default())
         });
         let keys = keys(1);
@@ -228,7 +224,7 @@ fn lists_gone_nodes_and_new_resource_managers_are_passed_on() {
     let effects = std::mem::take(&mut looker.requested.own);
     let epoch = Some(START);
     assert_eq!(effects[0], Effect::ResourceManager { epoch });
-    assert!(matches!(&effects[1], Effect::Listed(nodes) if nodes.len() == 1));
+    assert!(matches!(&effects[1], Effect::Listed(list) if list.nodes().len() == 1));
     let gone = AllocateResponseProto {
         updated_nodes: vec![wire::proto::hadoop_yarn::NodeReportProto {
             node_id: Some(test_support::ids::node("a").into()),

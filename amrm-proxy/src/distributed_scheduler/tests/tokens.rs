@@ -108,10 +108,7 @@ fn a_container_of_a_named_partition_carries_its_name() {
     let mut granted = granted(START, 0);
     let mut node = nodes(1).remove(0);
     node.node_partition = Some("gpu".to_owned());
-    granted.scheduling = raw(&RegisterDistributedSchedulingAmResponseProto {
-        nodes_for_scheduling: vec![node],
-        ..RegisterDistributedSchedulingAmResponseProto::decode(granted.scheduling.encode()).unwrap()
-    });
+    granted.nodes = node_list(&[node]);
     let context = context(0);
     let mut outcome = Ok(granted);
     attempt.scheduler.on_response(

@@ -89,7 +89,7 @@ fn an_attempt_that_has_finished_leaves_nothing_outstanding() {
         message: raw(&FinishApplicationMasterResponseProto {
             is_unregistered: Some(true),
         }),
-        scheduling: RawMessage::default(),
+        ..Response::default()
     };
     let _ = attempt.outcome(&mut finish, Ok(unregistered));
     assert!(attempt.registration.outstanding.is_none());

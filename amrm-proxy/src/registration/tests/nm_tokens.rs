@@ -22,7 +22,7 @@ fn registered_again(attempt: &mut Attempt, mut request: Request) -> Request {
     };
     let grant = Response {
         message: raw(&grant),
-        scheduling: RawMessage::default(),
+        ..Response::default()
     };
     attempt.admit(&mut request, Ok(grant)).unwrap();
     request

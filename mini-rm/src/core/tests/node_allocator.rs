@@ -123,7 +123,7 @@ impl Cluster {
         let config = DistributedAllocatorConfig::default();
         let mut allocator = DistributedOpportunisticContainerAllocator::new(attempt, config);
         let nodes = registered.nodes_for_scheduling.into_iter().map(remote);
-        allocator.registered(grant, nodes.collect(), world.now.mono);
+        allocator.registered(grant, nodes.collect::<Vec<_>>(), world.now.mono);
         // The AM's container runs on the node that the core chose first.
         let master = world.master_of(attempt);
         let port = world.core.containers[&master].node.port;
@@ -166,7 +166,7 @@ impl Cluster {
         if matches!(fate, Fate::AnswerLost) {
             return;
         }
-        let nodes = answer
+        let nodes: Vec<_> = answer
             .nodes_for_scheduling
             .into_iter()
             .map(remote)

@@ -14,15 +14,13 @@
 //! [`LookPlacer`]: crate::LookPlacer
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use records::{MonoMillis, Resource};
 
 use super::DistributedOpportunisticContainerAllocator;
 use crate::allocator::ask::Ask;
-use crate::allocator::remote_nodes::{Placement, RemoteNode};
+use crate::allocator::remote_nodes::{KnownNode, Placement, RemoteNode};
 use crate::allocator::{Locality, ResourceLimits};
 use crate::look::{LOOKS_PER_CALL_MAX, LookRound, LookTerms, Sight};
 
@@ -36,47 +34,6 @@ const LOOKS_BURST: i64 = 1_024_000;
 /// Looks of an attempt per second in the long run. A master that calls once a second makes at most
 /// [`LOOKS_PER_CALL_MAX`].
 const LOOKS_PER_SECOND: u64 = 2_048;
-
-/// Node of the cluster. Cheap to clone; compared by its id.
-#[derive(Clone, Debug)]
-pub struct KnownNode(Arc<RemoteNode>);
-
-impl KnownNode {
-    /// Returns the node with its addresses.
-    #[must_use]
-    pub fn node(&self) -> &RemoteNode {
-        &self.0
-    }
-}
-
-impl From<RemoteNode> for KnownNode {
-    fn from(node: RemoteNode) -> Self {
-        Self(Arc::new(node))
-    }
-}
-
-impl Ord for KnownNode {
-    fn cmp(&self, other: &Self) -> Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) {
-            return Ordering::Equal;
-        }
-        self.0.node_id.cmp(&other.0.node_id)
-    }
-}
-
-impl PartialOrd for KnownNode {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for KnownNode {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for KnownNode {}
 
 /// Nodes of the cluster by partition, each once.
 #[derive(Clone, Debug, Default)]
@@ -268,7 +225,11 @@ impl DistributedOpportunisticContainerAllocator {
             let wanted = u32::try_from(wanted).map_or(left, |wanted| wanted.min(left));
             left -= wanted;
             let nodes = known.of_partition(&partition);
-            let nodes = usable(nodes, |node| self.is_excluded(node, now));
+            let nodes = if self.excludes_any() {
+                usable(nodes, |node| self.is_excluded(node, now))
+            } else {
+                Cow::Borrowed(nodes)
+            };
             let round = self.looks.draw(&nodes, wanted);
             plan.add(Group {
                 partition,
@@ -297,6 +258,10 @@ impl DistributedOpportunisticContainerAllocator {
             }
         }
         groups
+    }
+
+    fn excludes_any(&self) -> bool {
+        !self.wanted.blacklist.is_empty() || self.nodes.has_resting()
     }
 
     fn is_excluded(&self, known: &KnownNode, now: MonoMillis) -> bool {

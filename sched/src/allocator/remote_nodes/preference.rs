@@ -39,6 +39,11 @@ impl HostPreferences {
         self.by_ask.insert((priority, allocation_request_id), hosts);
     }
 
+    /// Returns whether no ask prefers a host.
+    pub(in crate::allocator) fn is_empty(&self) -> bool {
+        self.by_ask.is_empty()
+    }
+
     pub(super) fn hosts(&self, key: PreferenceKey) -> Option<&[Arc<str>]> {
         self.by_ask.get(&key).map(Vec::as_slice)
     }

@@ -186,6 +186,12 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Returns the number of candidates.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.candidates.len()
+    }
+
     /// Makes asks prefer hosts. `run_time_ms` is the mean run time of the attempt's containers.
     pub(in crate::allocator) fn set_preferences(
         &mut self,
@@ -462,10 +468,10 @@ mod tests {
         ) {
             let now = MonoMillis(0);
             let mut nodes = RemoteNodes::new(Placement::ListOrder, 0);
-            nodes.replace(offered, now);
+            nodes.replace(offered.into(), now);
             let shares = Shares { local, elsewhere };
             let blacklist = BTreeSet::from(["b".to_owned()]);
-            let mut turn = nodes.turn(&blacklist, shares, now);
+            let mut turn = nodes.turn(&blacklist, shares, true, now);
             let mut asks = OutstandingAsks::new(AskRules::Strict);
             asks.update(&lines, now).unwrap();
             let mut differences = Vec::new();

@@ -12,7 +12,7 @@ use super::*;
 use crate::allocator::{
     ASK_LINES_MAX, AskError, DistributedAllocation, DistributedAllocatorConfig,
     DistributedAllocatorState, DistributedGrant, DistributedOpportunisticContainerAllocator,
-    HostPreferences, Placement, REMOTE_NODES_MAX, RemoteNode,
+    HostPreferences, Placement, RemoteNode,
 };
 
 type Allocator = DistributedOpportunisticContainerAllocator;
@@ -388,15 +388,15 @@ fn a_state_that_no_allocator_was_in_is_refused() {
 }
 
 #[test]
-fn a_long_list_is_cut_and_a_node_on_it_twice_is_one() {
-    let mut offered = nodes(REMOTE_NODES_MAX + 10);
+fn all_nodes_of_a_long_list_are_used_and_one_on_it_twice_is_one() {
+    let mut offered = nodes(3_000);
     offered[1] = offered[0].clone();
     let mut allocator = registered(offered);
     allocator.update_asks(&[ask("*", u32::MAX)], T0).unwrap();
     let allocations = allocator.allocate(T0);
-    assert_eq!(allocations.len(), REMOTE_NODES_MAX);
+    assert_eq!(allocations.len(), 2_999);
     let distinct: BTreeSet<&NodeId> = allocations.iter().map(|a| &a.container.node_id).collect();
-    assert_eq!(distinct.len(), REMOTE_NODES_MAX);
+    assert_eq!(distinct.len(), 2_999);
 }
 
 #[test]
