@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use records::{NodeId, Resource};
 use test_support::scripted::{
-    IdleScheduler, Launched, Script, ScriptedAmRmClient, ScriptedScheduler, answering,
+    IdleScheduler, Launched, SchedulerCall, Script, ScriptedAmRmClient, ScriptedScheduler,
+    answering,
 };
+use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, ExecutionTypeProto, RemoteNodeProto, ResourceRequestProto,
 };
@@ -21,26 +23,56 @@ const HUNDRED: usize = 100;
 /// Size of a container.
 const SIZE: Resource = Resource::new(128, 1);
 
-/// Returns a ResourceManager that offers only this many nodes.
+/// Interval at which a ResourceManager sorts its nodes, and has another list for everybody
+/// (`yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms`).
+const SORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Returns a ResourceManager that offers only this many nodes, each second in another order.
 pub(crate) fn offering(nodes: u16) -> Arc<Script> {
-    nothing(nodes).into_script()
+    let sorting = Sorting::new(nodes);
+    answering(move |call| sorting.answer(call))
 }
 
-fn nothing(nodes: u16) -> IdleScheduler {
-    IdleScheduler {
-        nodes: (1..=nodes).map(remote_node).collect(),
+/// A ResourceManager that allocates nothing.
+struct Sorting {
+    began: Instant,
+    /// Its answers, one after the other, and then again from the first.
+    orders: Vec<IdleScheduler>,
+}
+
+impl Sorting {
+    fn new(nodes: u16) -> Self {
+        let order = |first: u16| {
+            let mut nodes: Vec<_> = (1..=nodes).map(remote_node).collect();
+            nodes.rotate_left(first.into());
+            IdleScheduler { nodes }
+        };
+        Self {
+            began: Instant::now(),
+            orders: (0..nodes.min(10)).map(order).collect(),
+        }
     }
+
+    fn answer(&self, call: &SchedulerCall<'_>) -> Result<Bytes, RemoteException> {
+        let sorts = self.began.elapsed().as_secs() / SORT_INTERVAL.as_secs();
+        let order = usize::try_from(sorts).unwrap_or(0) % self.orders.len();
+        self.orders[order].answer(call)
+    }
+}
+
+fn host(number: u16) -> String {
+    format!("127.1.{}.{}", number / 250, number % 250 + 1)
 }
 
 fn remote_node(number: u16) -> RemoteNodeProto {
     let id = NodeId {
         // Hadoop's node looks names up, so the hosts are addresses.
-        host: format!("127.0.1.{number}"),
+        host: host(number),
         port: number,
     };
     RemoteNodeProto {
         node_id: Some((&id).into()),
-        http_address: Some(format!("127.0.1.{number}:1")),
+        http_address: Some(format!("{}:1", host(number))),
         rack_name: Some("/default-rack".to_owned()),
         node_partition: None,
     }
@@ -53,12 +85,12 @@ pub(crate) struct LastReport(Arc<Mutex<Bytes>>);
 impl LastReport {
     /// Returns a ResourceManager like [`offering`] that keeps the message.
     pub(crate) fn kept_by(&self, nodes: u16) -> Arc<Script> {
-        let (report, nothing) = (Arc::clone(&self.0), nothing(nodes));
+        let (report, sorting) = (Arc::clone(&self.0), Sorting::new(nodes));
         answering(move |call| {
             if call.method == AllocateForDistributedScheduling::NAME {
                 *report.lock().unwrap_or_else(PoisonError::into_inner) = call.request.clone();
             }
-            nothing.answer(call)
+            sorting.answer(call)
         })
     }
 

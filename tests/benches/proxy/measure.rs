@@ -18,6 +18,9 @@ use crate::masters::{LastReport, Master, offering};
 /// Nodes that the ResourceManager offers; Hadoop's default.
 const NODES: u16 = 10;
 
+/// Lengths of longer lists, for which calls without asks are measured.
+pub(crate) const LONG_LISTS: [u16; 2] = [100, 1_000];
+
 /// Nodes offered when a hundred containers are asked for: a node gets one for each call that does
 /// not name its host.
 const NODES_FOR_HUNDRED: u16 = 100;
@@ -83,6 +86,9 @@ pub(crate) struct Figures {
     pub(crate) masters: i32,
     /// Calls of the only master.
     pub(crate) alone: Calls,
+    /// Calls without asks of the only master, for each of [`LONG_LISTS`], with the node's CPU time
+    /// for each in milliseconds.
+    pub(crate) long_lists: [(Pairs, f64); 2],
     /// Calls of one master while all are connected.
     pub(crate) among_all: Calls,
     /// Calls without asks of one master after the other.
@@ -147,9 +153,10 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
         .with(|tracker| tracker.heartbeat_interval_ms = HEARTBEAT_MS);
     let runtime = Runtime::new().expect("threads can be made");
     let mut first = peers.launch_all(1..=FIRST);
-    let alone = runtime.block_on(async {
+    let (alone, long_lists) = runtime.block_on(async {
         let mut master = Master::register(peers.proxy, first.remove(0)).await;
-        Calls::measure(&peers, &mut master, effort).await
+        let calls = Calls::measure(&peers, &mut master, effort).await;
+        (calls, long_lists(&peers, &mut master, effort).await)
     });
     let (pipeline_kib, launched) = launch_rest(kind, &peers, effort);
     let before = rss_kib(&peers);
@@ -161,6 +168,7 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     Figures {
         masters: effort.masters,
         alone,
+        long_lists,
         among_all,
         in_turn,
         calls_per_s,
@@ -213,10 +221,25 @@ fn wait_running(peers: &ProxyCluster, containers: &[ContainerId]) {
     }
 }
 
+/// Measures calls without asks while the ResourceManager has longer lists.
+async fn long_lists(
+    peers: &ProxyCluster,
+    proxied: &mut Master,
+    effort: &Effort,
+) -> [(Pairs, f64); 2] {
+    let mut measured = Vec::new();
+    for nodes in LONG_LISTS {
+        peers.scheduler.set_script(offering(nodes));
+        measured.push(Calls::empty(peers, proxied, effort).await);
+    }
+    peers.scheduler.set_script(offering(NODES));
+    measured.try_into().ok().expect("one for each length")
+}
+
 impl Calls {
-    /// Measures calls of a master that has a second connection, to the ResourceManager itself, and
-    /// uses both in turn. Which of the two goes first changes with each pair.
-    async fn measure(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> Self {
+    /// Measures calls without asks, each made twice. Which of the two goes first changes with each
+    /// pair.
+    async fn empty(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> (Pairs, f64) {
         let mut direct = proxied.beside_proxy(&peers.scheduler).await;
         let empty = async |number: usize, proxied: &mut Master| {
             if number.is_multiple_of(2) {
@@ -229,8 +252,14 @@ impl Calls {
                 Pair { proxied, direct }
             }
         };
-        let (empty, empty_processor_ms) =
-            pairs(peers, proxied, effort.warm_up, effort.empty, empty).await;
+        pairs(peers, proxied, effort.warm_up, effort.empty, empty).await
+    }
+
+    /// Measures calls of a master that has a second connection, to the ResourceManager itself, and
+    /// uses both in turn. Which of the two goes first changes with each pair.
+    async fn measure(peers: &ProxyCluster, proxied: &mut Master, effort: &Effort) -> Self {
+        let (empty, empty_processor_ms) = Self::empty(peers, proxied, effort).await;
+        let direct = proxied.beside_proxy(&peers.scheduler).await;
 
         let report = LastReport::default();
         peers

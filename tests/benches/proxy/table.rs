@@ -3,7 +3,7 @@
 use tests::bench::{Row, Table, Unit};
 use tests::samples::Samples;
 
-use crate::measure::{Calls, Figures, Pairs};
+use crate::measure::{Calls, Figures, LONG_LISTS, Pairs};
 
 /// A kind of call: its name, its times, the node's CPU time for it, and whether README.md shows the
 /// whole time and what the proxy adds.
@@ -42,6 +42,7 @@ impl Measured {
         let mut table = Table::default();
         let masters = self.ours.masters;
         self.calls(&mut table, "1 ApplicationMaster", |f| &f.alone, false);
+        self.long_lists(&mut table);
         let all = format!("{masters} ApplicationMasters");
         self.calls(&mut table, &all, |f| &f.among_all, true);
         let what = "`allocate` without asks, each of the next ApplicationMaster";
@@ -78,6 +79,21 @@ impl Measured {
              (number of samples); the longest, named max, where there are fewer than 100\n\n{}",
             table.render()
         )
+    }
+
+    /// Adds the lines of calls with long lists.
+    fn long_lists(&self, table: &mut Table) {
+        let java = |at: usize| self.hadoops.as_ref().map(|f| &f.long_lists[at]);
+        for (at, nodes) in LONG_LISTS.into_iter().enumerate() {
+            let (pairs, processor_ms) = &self.ours.long_lists[at];
+            let call = format!("`allocate` without asks, a list of {nodes} nodes");
+            let added = format!("added by the AMRMProxy to {call}");
+            let added = Row::new(added, Unit::Ms, &pairs.added).limit(&self.round_trip);
+            table.push(added.java(java(at).map(|(pairs, _)| &pairs.added)));
+            let processor = format!("CPU time of the node: {call}");
+            let processor = Row::new(processor, Unit::Ms, *processor_ms);
+            table.push(processor.java(java(at).map(|(_, ms)| *ms)));
+        }
     }
 
     /// Adds the lines of one master's calls.
