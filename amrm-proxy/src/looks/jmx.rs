@@ -18,6 +18,9 @@ pub(super) const PATH: &str = "/jmx?qry=Hadoop:service=NodeManager,name=NodeMana
 /// Largest number of containers that a node can have.
 const CONTAINERS_MAX: i64 = 1_000_000;
 
+/// Containers that seem to wait on a node that is drained: more than any limit.
+const QUEUED_WHILE_DRAINED: u32 = 1_000_000;
+
 /// Most beans of an answer that are read. The query selects one.
 const BEANS_MAX: usize = 16;
 
@@ -58,6 +61,9 @@ struct Bean {
     opportunistic_queued: i64,
     #[serde(rename = "ContainersGuaranteedQueued", default)]
     guaranteed_queued: i64,
+    /// Of our nodes only: more than waits there while the node is drained and takes no containers.
+    #[serde(rename = "ReportedQueueLength", default)]
+    reported_queue: i64,
     #[serde(rename = "ContainersRunning")]
     running: i64,
     #[serde(rename = "RunningOpportunisticContainers", default)]
@@ -92,10 +98,15 @@ pub fn read_sight(
     let running = bean.running.max(bean.opportunistic_running);
     let opportunistic = count("ContainersOpportunisticQueued", bean.opportunistic_queued)?;
     let guaranteed = count("ContainersGuaranteedQueued", bean.guaranteed_queued)?;
+    let reported = count("ReportedQueueLength", bean.reported_queue)?;
+    let queued = match opportunistic + guaranteed {
+        queued if reported > queued => QUEUED_WHILE_DRAINED,
+        queued => queued,
+    };
     let free = |amount: i64| u64::try_from(amount).unwrap_or(0);
     Ok(Sight {
         running: count("ContainersRunning", running)?,
-        queued: opportunistic + guaranteed,
+        queued,
         free: Resource::new(
             free(bean.available_gb).saturating_mul(MIB_PER_GIB),
             u32::try_from(free(bean.available_vcores)).unwrap_or(u32::MAX),
@@ -171,6 +182,14 @@ mod tests {
         waiting["AvailableVCores"] = json!(-1);
         let sight = read(&waiting).unwrap();
         assert_eq!((sight.queued, sight.free), (3, Resource::new(0, 0)));
+    }
+
+    #[test]
+    fn a_node_that_is_drained_has_no_room_however_little_runs_there() {
+        let queued = |reported| with("ReportedQueueLength", json!(reported)).unwrap().queued;
+        assert_eq!(queued(0), 0);
+        assert_eq!(queued(1), QUEUED_WHILE_DRAINED);
+        assert!(with("ReportedQueueLength", json!(-1)).is_err());
     }
 
     #[test]

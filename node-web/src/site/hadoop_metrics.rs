@@ -158,7 +158,9 @@ fn counters(node: &NodeSnapshot, metrics: &Metrics) -> Vec<Metric> {
 
 #[rustfmt::skip] // One number a line, however long.
 fn containers(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
-    let (counts, opportunistic) = (node.counts(), &now.opportunistic);
+    let (counts, opportunistic) = (now.counts, &now.opportunistic);
+    let queued_opportunistic = opportunistic.queued_opport_containers;
+    let queued_guaranteed = counts.waiting.saturating_sub(queued_opportunistic);
     let initing = node
         .containers
         .iter()
@@ -177,10 +179,11 @@ fn containers(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
     vec![
         metric(GAUGE, "ContainersIniting", "# of initializing containers", initing),
         metric(GAUGE, "ContainersReIniting", "# of containers that end for a restart", restarting),
-        metric(GAUGE, "ContainersRunning", "# of running containers", counts.running.guaranteed + counts.running.opportunistic),
-        metric(GAUGE, "ContainersPaused", "# of paused containers", counts.paused),
-        metric(GAUGE, "ContainersGuaranteedQueued", "Guaranteed containers that wait", counts.queued.guaranteed),
-        metric(GAUGE, "ContainersOpportunisticQueued", "Opportunistic containers that wait", opportunistic.queued_opport_containers),
+        metric(GAUGE, "ContainersRunning", "# of running containers", counts.running_guaranteed + counts.running_opportunistic),
+        metric(GAUGE, "ContainersPaused", "# of paused containers", now.paused),
+        metric(GAUGE, "ContainersGuaranteedQueued", "Guaranteed containers that wait", queued_guaranteed),
+        metric(GAUGE, "ContainersOpportunisticQueued", "Opportunistic containers that wait", queued_opportunistic),
+        metric(GAUGE, "ReportedQueueLength", "Containers that wait, as heartbeats report them: a full queue while the node is drained", opportunistic.wait_queue_length),
         metric(GAUGE, "RunningOpportunisticContainers", "# of running opportunistic containers", opportunistic.running_opport_containers),
         metric(GAUGE, "ApplicationsRunning", "Applications that have not ended on this node", running_apps),
     ]
@@ -366,5 +369,23 @@ mod tests {
             (&now["AvailableGB"], &now["AvailableVCores"]),
             (&5.into(), &2.into())
         );
+    }
+
+    #[test]
+    fn what_runs_and_waits_is_that_of_the_moment() {
+        let mut node = node();
+        // The containers are those of an older snapshot.
+        node.containers = vec![container(1), container(2), container(3)];
+        let numbers = &mut node.numbers;
+        numbers.counts.running_guaranteed = 4;
+        numbers.counts.running_opportunistic = 1;
+        numbers.counts.waiting = 7;
+        numbers.paused = 1;
+        numbers.opportunistic.queued_opport_containers = 5;
+        let now = values(&node, &Metrics::new());
+        assert_eq!(now["ContainersRunning"], 5);
+        assert_eq!(now["ContainersGuaranteedQueued"], 2);
+        assert_eq!(now["ContainersOpportunisticQueued"], 5);
+        assert_eq!(now["ContainersPaused"], 1);
     }
 }

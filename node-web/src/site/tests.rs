@@ -93,6 +93,7 @@ impl Reply {
 fn busy_node() -> NodeSnapshot {
     let mut node = node();
     node.containers = vec![container(1)];
+    node.numbers.counts.running_guaranteed = 1;
     node.applications = vec![ApplicationSnapshot {
         id: APP,
         user: "alice".to_owned(),
