@@ -218,6 +218,34 @@ impl<N: Clone + Ord> LookPlacer<N> {
         LookRound { candidates, pairs }
     }
 
+    /// Draws two of `nodes` for each container where nobody will look at them. They are as many
+    /// different nodes as there are, so that a bound on the containers of a node leaves no container
+    /// without one. `nodes` as for [`draw`](Self::draw).
+    pub fn draw_unseen(&mut self, nodes: &[N], wanted: u32) -> LookRound<N> {
+        let mut round = LookRound {
+            candidates: Vec::new(),
+            pairs: Vec::new(),
+        };
+        if nodes.is_empty() {
+            return round;
+        }
+        let wanted = usize::try_from(wanted.min(ALLOCATIONS_PER_CALL_MAX)).unwrap_or(usize::MAX);
+        // Shuffled as far as it is used.
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        for position in 0..nodes.len().min(2 * wanted) {
+            let other = position + self.number(nodes.len() - position, None);
+            order.swap(position, other);
+            let node = nodes[order[position]].clone();
+            round.candidates.push(Candidate { node, sight: None });
+        }
+        let candidates = round.candidates.len();
+        let second = |container| (wanted + container) % candidates;
+        round.pairs = (0..wanted)
+            .map(|container| [container % candidates, second(container)])
+            .collect();
+        round
+    }
+
     /// Draws a number below `bound`, and not `other` if there is another.
     fn number(&mut self, bound: usize, other: Option<usize>) -> usize {
         match other {

@@ -157,7 +157,11 @@ impl DistributedScheduler {
             nodes,
             answers_looks,
         } = &self.looking.known;
-        let Some(plan) = self.allocator.plan_looks(nodes, now) else {
+        let plan = match answers_looks {
+            true => self.allocator.plan_looks(nodes, now),
+            false => self.allocator.plan_unseen(nodes, now),
+        };
+        let Some(plan) = plan else {
             return LookFirst::NotUsed;
         };
         let cluster = self.looking.cluster;

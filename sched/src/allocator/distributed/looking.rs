@@ -203,6 +203,16 @@ impl DistributedOpportunisticContainerAllocator {
     /// Draws the nodes to look at before [`allocate_seen`](Self::allocate_seen). `None` if this
     /// heartbeat allocates nothing, or without [`Placement::Look`].
     pub fn plan_looks(&mut self, known: &KnownNodes, now: MonoMillis) -> Option<LookPlan> {
+        self.plan(known, true, now)
+    }
+
+    /// As [`plan_looks`](Self::plan_looks) where no node answers looks: the plan goes to
+    /// [`allocate_seen`](Self::allocate_seen) at once.
+    pub fn plan_unseen(&mut self, known: &KnownNodes, now: MonoMillis) -> Option<LookPlan> {
+        self.plan(known, false, now)
+    }
+
+    fn plan(&mut self, known: &KnownNodes, looks: bool, now: MonoMillis) -> Option<LookPlan> {
         if self.config.placement != Placement::Look {
             return None;
         }
@@ -214,12 +224,12 @@ impl DistributedOpportunisticContainerAllocator {
             nodes: Vec::new(),
             positions: Vec::new(),
         };
-        if !self.look_rate.allows(now) {
+        if looks && !self.look_rate.allows(now) {
             return Some(plan);
         }
         let mut left = budget;
         for (partition, size, wanted) in self.groups(limits) {
-            if left == 0 || plan.nodes.len() >= LOOKS_PER_CALL_MAX {
+            if left == 0 || (looks && plan.nodes.len() >= LOOKS_PER_CALL_MAX) {
                 break;
             }
             let wanted = u32::try_from(wanted).map_or(left, |wanted| wanted.min(left));
@@ -230,14 +240,21 @@ impl DistributedOpportunisticContainerAllocator {
             } else {
                 Cow::Borrowed(nodes)
             };
-            let round = self.looks.draw(&nodes, wanted);
-            plan.add(Group {
+            let group = |round| Group {
                 partition,
                 size,
                 round,
-            });
+            };
+            if looks {
+                plan.add(group(self.looks.draw(&nodes, wanted)));
+            } else {
+                let round = self.looks.draw_unseen(&nodes, wanted);
+                plan.groups.push(group(round));
+            }
         }
-        self.look_rate.spend(plan.nodes.len());
+        if looks {
+            self.look_rate.spend(plan.nodes.len());
+        }
         Some(plan)
     }
 
@@ -295,6 +312,8 @@ impl DistributedOpportunisticContainerAllocator {
             let placed = self.looks.place(group.round, &terms, now);
             outcome.held_back = outcome.held_back.saturating_add(placed.held_back);
             let mut unseen = VecDeque::with_capacity(placed.unseen.len());
+            let others: Vec<KnownNode> = placed.unseen.iter().flatten().cloned().collect();
+            let mut others = others.into_iter();
             for pair in placed.unseen {
                 let used_on = |node: &KnownNode| used.get(node).copied().unwrap_or(0);
                 let open = pair.into_iter().filter(|node| used_on(node) < share);
@@ -302,7 +321,9 @@ impl DistributedOpportunisticContainerAllocator {
                     let live = self.nodes.live_on(&node.node().node_id);
                     live.saturating_add(used_on(node))
                 };
-                let Some(node) = open.min_by_key(given) else {
+                let node = open.min_by_key(given);
+                let node = node.or_else(|| others.find(|node| used_on(node) < share));
+                let Some(node) = node else {
                     outcome.held_back = outcome.held_back.saturating_add(1);
                     continue;
                 };

@@ -103,6 +103,35 @@ fn nodes_that_no_look_reaches_get_a_share_by_the_attempts_own_counts() {
 }
 
 #[test]
+fn where_no_node_answers_every_container_has_one_while_there_are_nodes() {
+    let mut allocator = look(nodes(1));
+    let known = known(nodes(100));
+    allocator.update_asks(&[ask("*", 130)], T0).unwrap();
+    let plan = allocator.plan_unseen(&known, T0).unwrap();
+    let outcome = allocator.allocate_seen(plan, None, T0);
+    assert_eq!((outcome.unseen, outcome.held_back), (100, 30));
+    let distinct: BTreeSet<&str> = hosts(&allocator).into_iter().collect();
+    assert_eq!(distinct.len(), 100);
+    // The next ones go to nodes with fewer containers of this attempt.
+    let given = allocator.confirmed(nodes(1), T0);
+    for ended in &given[..40] {
+        allocator.container_ended(ended.container.container_id, ContainerExitStatus(0), T0);
+    }
+    let free: BTreeSet<&str> = given[..40]
+        .iter()
+        .map(|given| given.container.node_id.host.as_str())
+        .collect();
+    let plan = allocator.plan_unseen(&known, T0 + 1_000).unwrap();
+    allocator.allocate_seen(plan, None, T0 + 1_000);
+    let to_free = hosts(&allocator)
+        .into_iter()
+        .filter(|host| free.contains(host));
+    // Of two random nodes one is free with 0.64, and a random one with 0.4.
+    let to_free = to_free.count();
+    assert!(to_free >= 14, "{to_free} of 30");
+}
+
+#[test]
 fn excluded_nodes_and_other_partitions_are_not_looked_at() {
     let gpu = |host| RemoteNode {
         partition: "gpu".to_owned(),
