@@ -30,6 +30,7 @@
 //! - the sequence of ids continues after a restart of the agent ([`DistributedAllocatorState`])
 
 mod allocation;
+mod claims;
 mod looking;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,7 @@ use records::{
 };
 
 pub use self::allocation::{AskOrigin, DistributedAllocation};
+use self::claims::Claims;
 pub use self::looking::{KnownNodes, LookOutcome, LookPlan};
 use self::looking::{LookRate, Looked};
 use super::ask::AskKey;
@@ -134,6 +136,7 @@ pub struct DistributedOpportunisticContainerAllocator {
     unconfirmed: Vec<DistributedAllocation>,
     looks: LookPlacer<KnownNode>,
     look_rate: LookRate,
+    claims: Claims,
 }
 
 /// Returns the seed of an attempt's random choices: another one for each attempt, so that attempts
@@ -172,6 +175,7 @@ impl DistributedOpportunisticContainerAllocator {
             unconfirmed: Vec::new(),
             looks: LookPlacer::new(!seed_of(attempt)),
             look_rate: LookRate::default(),
+            claims: Claims::default(),
         }
     }
 
@@ -224,6 +228,7 @@ impl DistributedOpportunisticContainerAllocator {
         }
         self.grant = Some(grant);
         self.nodes.forget();
+        self.claims.begin(now);
         self.nodes.replace(nodes.into(), now);
     }
 

@@ -280,6 +280,13 @@ impl RemoteNodes {
         is_resting(&self.resting, node, now)
     }
 
+    /// Returns the containers that have not ended, with their nodes and the times at which they were
+    /// placed. Not known under [`Placement::ListOrder`].
+    pub(super) fn live(&self) -> impl Iterator<Item = (&NodeId, MonoMillis)> {
+        let live = self.live.values();
+        live.map(|container| (&container.node, container.placed))
+    }
+
     /// Returns whether any node may be resting.
     pub(super) fn has_resting(&self) -> bool {
         !self.resting.is_empty()

@@ -96,6 +96,8 @@ pub struct LookPlan {
     groups: Vec<Group>,
     /// Nodes to look at, each once. Fewer than twice [`LOOKS_PER_CALL_MAX`].
     nodes: Vec<KnownNode>,
+    /// Load of each of `nodes`; `None` while it was not seen.
+    sights: Vec<Option<Sight>>,
     /// For each of `nodes` its positions: numbers of groups, with those in the groups' rounds.
     positions: Vec<Vec<(usize, usize)>>,
 }
@@ -110,6 +112,9 @@ impl LookPlan {
     /// Notes the answer of the node at this position of [`nodes`](Self::nodes). A position beyond
     /// the last one is ignored, and so is a second answer.
     pub fn sees(&mut self, position: usize, sight: Sight) {
+        if let Some(known) = self.sights.get_mut(position) {
+            known.get_or_insert(sight);
+        }
         for (group, position) in self.positions.get(position).into_iter().flatten() {
             self.groups[*group].round.sees(*position, sight);
         }
@@ -123,6 +128,7 @@ impl LookPlan {
             let known = self.nodes[..others].iter().position(|known| known == node);
             let known = known.unwrap_or_else(|| {
                 self.nodes.push(node.clone());
+                self.sights.push(None);
                 self.positions.push(Vec::new());
                 self.nodes.len() - 1
             });
@@ -222,6 +228,7 @@ impl DistributedOpportunisticContainerAllocator {
             budget,
             groups: Vec::new(),
             nodes: Vec::new(),
+            sights: Vec::new(),
             positions: Vec::new(),
         };
         if looks && !self.look_rate.allows(now) {
@@ -278,12 +285,15 @@ impl DistributedOpportunisticContainerAllocator {
     }
 
     fn excludes_any(&self) -> bool {
-        !self.wanted.blacklist.is_empty() || self.nodes.has_resting()
+        let Self { nodes, claims, .. } = self;
+        !self.wanted.blacklist.is_empty() || nodes.has_resting() || claims.has_distrusted()
     }
 
     fn is_excluded(&self, known: &KnownNode, now: MonoMillis) -> bool {
         let id = &known.node().node_id;
-        self.wanted.blacklist.contains(&id.host) || self.nodes.is_resting(id, now)
+        self.wanted.blacklist.contains(&id.host)
+            || self.nodes.is_resting(id, now)
+            || self.claims.is_distrusted(id, now)
     }
 
     /// Allocates containers as [`allocate`](Self::allocate) does, those for any node by what was
@@ -300,6 +310,7 @@ impl DistributedOpportunisticContainerAllocator {
         let Some(limits) = self.limits_to_allocate(now) else {
             return outcome;
         };
+        self.check_claims(&plan, now);
         let share = self.config.elsewhere_max.get();
         let mut used: BTreeMap<KnownNode, u32> = BTreeMap::new();
         let mut looked = Looked::default();
@@ -344,6 +355,25 @@ impl DistributedOpportunisticContainerAllocator {
             self.looks.take_back(left.seen.iter().rev());
         }
         outcome
+    }
+}
+
+impl DistributedOpportunisticContainerAllocator {
+    /// Notes what the nodes with containers of this attempt claim, and checks earlier claims.
+    fn check_claims(&mut self, plan: &LookPlan, now: MonoMillis) {
+        let Self { nodes, claims, .. } = self;
+        if let Some(told_at) = nodes.received() {
+            claims.check(told_at, nodes.live(), now);
+        }
+        for (known, sight) in plan.nodes.iter().zip(&plan.sights) {
+            let id = &known.node().node_id;
+            if let Some(sight) = sight
+                && nodes.live_on(id) > 0
+            {
+                let containers = sight.running.saturating_add(sight.queued);
+                claims.note(id, containers, sight.seen_at);
+            }
+        }
     }
 }
 

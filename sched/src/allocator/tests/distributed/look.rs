@@ -132,6 +132,36 @@ fn where_no_node_answers_every_container_has_one_while_there_are_nodes() {
 }
 
 #[test]
+fn a_node_that_hides_this_attempts_containers_loses_its_weight() {
+    let mut allocator = look(nodes(1));
+    let known = known(vec![remote("liar", RACK_1), remote("honest", RACK_1)]);
+    let mut on_liar = Vec::new();
+    let mut honest = 0;
+    // Containers run for longer than the test, one is asked for each second.
+    for second in 0..40 {
+        let now = T0 + second * 1_000;
+        allocator.update_asks(&[ask("*", 1)], now).unwrap();
+        let mut plan = allocator.plan_looks(&known, now).unwrap();
+        show(&mut plan, |host| match host {
+            "liar" => Some(sight(0, 0, now)),
+            _ => Some(sight(1, 0, now)),
+        });
+        allocator.allocate_seen(plan, Some(2), now);
+        match hosts(&allocator)[..] {
+            ["liar"] => on_liar.push(second),
+            ["honest"] => honest += 1,
+            ref others => panic!("{others:?}"),
+        }
+        allocator.confirmed(nodes(1), now);
+    }
+    // The claim of second 1 may be right: the container of second 0 may not have been started. That
+    // of second 12 is checked with the look of second 23, when answers have told the ends of ten
+    // seconds.
+    assert_eq!(on_liar, (0..=23).collect::<Vec<_>>());
+    assert_eq!(on_liar.len() + honest, 40);
+}
+
+#[test]
 fn excluded_nodes_and_other_partitions_are_not_looked_at() {
     let gpu = |host| RemoteNode {
         partition: "gpu".to_owned(),
