@@ -43,6 +43,19 @@ impl GivenContainers {
     }
 }
 
+/// Placement by looks, all calls together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LookTotals {
+    /// Nodes asked for their load, each time.
+    pub asked: u64,
+    /// Nodes that have answered in time.
+    pub answered: u64,
+    /// Containers left to a later call, each time.
+    pub held_back: u64,
+    /// Containers placed without a sight of their nodes.
+    pub unseen: u64,
+}
+
 /// Numbers of one attempt since its pipeline was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptNumbers {
@@ -60,6 +73,8 @@ pub struct AttemptNumbers {
     pub relabelled: u64,
     /// Promotions of relabelled containers that were requested.
     pub promotions_asked: u64,
+    /// Looks at nodes, and what came of them.
+    pub looks: LookTotals,
     /// Gauges of the distributed scheduler as of the last call's end.
     pub gauges: Gauges,
 }
@@ -87,13 +102,18 @@ impl AttemptNumbers {
     pub(crate) fn record(&mut self, observation: &Observation) {
         match observation {
             Observation::Call { .. }
-            | Observation::Looked(_)
             | Observation::ShortNodeLists
             | Observation::AllocatedCompleted
             | Observation::RegisteredAgain
             | Observation::PromotionsEnded { .. }
             | Observation::History(_) => {}
             Observation::Allocated { locality, .. } => self.given.count(*locality),
+            Observation::Looked(looked) => {
+                self.looks.asked += u64::from(looked.asked);
+                self.looks.answered += u64::from(looked.answered);
+                self.looks.held_back += u64::from(looked.held_back);
+                self.looks.unseen += u64::from(looked.unseen);
+            }
             Observation::Throttled(_) => self.throttled += 1,
             Observation::Relabelled { containers } => self.relabelled += containers,
             Observation::PromotionAsked => self.promotions_asked += 1,
@@ -203,7 +223,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::observe::ThrottleReason;
+    use crate::observe::{LookNumbers, ThrottleReason};
 
     fn took(total_us: u64, rm_us: u64) -> Timing {
         Timing {
@@ -229,6 +249,15 @@ mod tests {
         numbers.record(&Observation::Throttled(ThrottleReason::CallRate));
         numbers.record(&Observation::Relabelled { containers: 7 });
         numbers.record(&Observation::PromotionAsked);
+        for _ in 0..2 {
+            numbers.record(&Observation::Looked(LookNumbers {
+                asked: 4,
+                answered: 3,
+                held_back: 2,
+                unseen: 1,
+                took: Duration::ZERO,
+            }));
+        }
         let gauges = Gauges {
             containers_outstanding: 4,
             nodes_at: Some(MonoMillis(9)),
@@ -250,6 +279,12 @@ mod tests {
             throttled: 1,
             relabelled: 7,
             promotions_asked: 1,
+            looks: LookTotals {
+                asked: 8,
+                answered: 6,
+                held_back: 4,
+                unseen: 2,
+            },
             gauges,
         };
         assert_eq!(numbers, expected);

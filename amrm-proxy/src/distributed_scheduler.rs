@@ -441,6 +441,12 @@ impl Interceptor for DistributedScheduler {
         _context: &Context<'_>,
         _actions: &mut Actions<'_, Effect>,
     ) {
+        if let News::Placement(placement) = event {
+            self.config.placement = placement;
+            self.allocator.set_placement(placement);
+            self.looking.set_placement(placement);
+            self.short_lists.set_placement(placement);
+        }
         self.looking.note_news(event);
     }
 
@@ -452,8 +458,8 @@ impl Interceptor for DistributedScheduler {
         actions: &mut Actions<'_, Effect>,
     ) {
         match answer {
-            News::Looked(looks) => self.place_by_looks(looks, request, context, actions.chain),
-            News::Nodes(_) => self.looking.note_news(answer),
+            News::Looked(looks) => self.place_by_looks(looks, request, context, actions),
+            News::Nodes(_) | News::Placement(_) => self.looking.note_news(answer),
         }
     }
 

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use records::Now;
-use sched::Placement;
+use records::{ContainerName, Now};
+use sched::{DistributedAllocatorConfig, Placement};
 
 use crate::call_metrics::CallMetrics;
 use crate::chain::Chain;
@@ -14,7 +14,7 @@ use crate::config::{FileAccess, InterceptorKind, ProxyConfig};
 use crate::distributed_scheduler::DistributedScheduler;
 use crate::identity::Attempt;
 use crate::link::{Link, link, pure};
-use crate::looks::{AttemptLooks, NodeLooks};
+use crate::looks::{AttemptLooks, Choice, LookSettings, NodeLooks};
 use crate::node_updates::NodeUpdates;
 use crate::relabel;
 use crate::role_history::performer::Histories;
@@ -27,8 +27,8 @@ use crate::token_swap::TokenSwap;
 pub(crate) struct Interceptors {
     histories: Option<Histories>,
     node_updates: NodeUpdates,
-    /// Looks at nodes; `None` unless they decide where containers go.
-    looks: Option<NodeLooks>,
+    /// Choice of nodes for opportunistic containers, and looks at them.
+    looks: NodeLooks,
 }
 
 impl Interceptors {
@@ -36,13 +36,13 @@ impl Interceptors {
         config: &ProxyConfig,
         files: FileAccess,
         node_updates: NodeUpdates,
-        looks: impl FnOnce() -> NodeLooks,
+        looks: NodeLooks,
     ) -> Self {
         let history = config.role_history.as_ref();
         Self {
             histories: history.map(|history| Histories::start(history.clone(), files)),
             node_updates,
-            looks: (config.allocator.placement == Placement::Look).then(looks),
+            looks,
         }
     }
 
@@ -58,10 +58,18 @@ impl Interceptors {
                     relabel::performer::link_of(&config.relabel, attempt, &self.node_updates)
                 }
                 InterceptorKind::RoleHistory => self.histories.as_ref()?.link(attempt, now),
-                InterceptorKind::DistributedScheduler => Some(link(
-                    DistributedScheduler::new(attempt.identity.attempt, config.allocator),
-                    AttemptLooks::new(Arc::clone(&attempt.numbers), self.looks.clone()),
-                )),
+                InterceptorKind::DistributedScheduler => {
+                    let placement = self.looks.placement();
+                    let allocator = DistributedAllocatorConfig {
+                        placement,
+                        ..config.allocator
+                    };
+                    let looks = self.looks.clone();
+                    Some(link(
+                        DistributedScheduler::new(attempt.identity.attempt, allocator),
+                        AttemptLooks::new(Arc::clone(&attempt.numbers), looks, placement),
+                    ))
+                }
                 // The interceptor of a federated cluster would be here, in place of the forwarder.
                 InterceptorKind::Forwarder => None,
             }
@@ -73,9 +81,17 @@ impl Interceptors {
 
     /// Sets the limit on waiting containers that the ResourceManager published; `None`: no limit.
     pub(crate) fn set_queue_limit(&self, length: Option<usize>) {
-        if let Some(looks) = &self.looks {
-            looks.set_queue_limit(length);
-        }
+        self.looks.set_queue_limit(length);
+    }
+
+    /// Returns how the node of a container was chosen, if that is remembered.
+    pub(crate) fn choice_of(&self, container: ContainerName) -> Option<Choice> {
+        self.looks.choice_of(container)
+    }
+
+    /// Changes how nodes are chosen for opportunistic containers, for all attempts.
+    pub(crate) fn change_looks(&self, placement: Placement, settings: LookSettings) {
+        self.looks.change(placement, settings);
     }
 
     /// Returns the role histories of the attempts that keep one, as of each attempt's last call.

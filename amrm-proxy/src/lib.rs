@@ -63,7 +63,7 @@ mod testing;
 pub mod throttle;
 pub mod token_swap;
 
-pub use looks::LookParts;
+pub use looks::{LookParts, LookSettings};
 pub use node_keys::{NodeKeys, NodeTokenKeys};
 pub use pipeline::ReadClock;
 pub use pipelines::{

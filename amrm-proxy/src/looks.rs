@@ -13,6 +13,7 @@
 //! that fails is left out for a while; where none answers, looks end for a while, and containers
 //! are placed by the attempts' own counts at once.
 
+mod choices;
 mod cluster_nodes;
 mod connections;
 mod directory;
@@ -27,12 +28,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rand::RngExt as _;
-use records::{NodeId, error_chain};
-use sched::{KnownNode, Sight};
+use records::{ContainerName, NodeId, error_chain};
+use sched::{KnownNode, Placement, Sight};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout_at};
 use wire::failover::Endpoints;
 
+use self::choices::Choices;
+pub use self::choices::{CallLooks, Choice};
 use self::connections::{Connections, KEPT_FOR};
 use self::directory::{Change, Directory};
 pub(crate) use self::performer::AttemptLooks;
@@ -51,13 +54,20 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOKS_AT_ONCE_MAX: usize = 256;
 
 /// What this node knows for looks at others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookParts {
     /// `host:port` of each ResourceManager's service for clients. Without any, the directory has
     /// the nodes of the ResourceManager's lists.
     pub rm_clients: Vec<String>,
     /// User as which this node asks the ResourceManager.
     pub user: String,
+    /// Settings at the start.
+    pub settings: LookSettings,
+}
+
+/// Settings of looks, which may change while the node runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookSettings {
     /// Opportunistic containers that may wait on a node by this node's own configuration; nodes of
     /// a cluster are configured alike. `None`: no limit.
     pub queue_length_max: Option<usize>,
@@ -65,14 +75,21 @@ pub struct LookParts {
     pub wait_max: Duration,
 }
 
-impl Default for LookParts {
-    /// Returns a node that knows no ResourceManager and waits for 20 ms.
+impl Default for LookSettings {
+    /// Returns the settings of a node that waits for 20 ms.
     fn default() -> Self {
         Self {
-            rm_clients: Vec::new(),
-            user: String::new(),
             queue_length_max: None,
             wait_max: Duration::from_millis(20),
+        }
+    }
+}
+
+impl LookSettings {
+    fn bounded(self) -> Self {
+        Self {
+            wait_max: self.wait_max.min(WAIT_MAX),
+            ..self
         }
     }
 }
@@ -86,7 +103,10 @@ struct Shared {
     connections: Connections,
     places: Arc<Semaphore>,
     endpoints: Option<Arc<Endpoints>>,
-    parts: LookParts,
+    user: String,
+    placement: Mutex<Placement>,
+    settings: Mutex<LookSettings>,
+    choices: Mutex<Choices>,
     /// Limit that the ResourceManager published last; `u64::MAX` for none.
     queue_limit: AtomicU64,
     /// Whether a task closes unused connections.
@@ -96,7 +116,7 @@ struct Shared {
 
 impl fmt::Debug for NodeLooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NodeLooks").field(&self.0.parts).finish()
+        f.debug_tuple("NodeLooks").field(&self.settings()).finish()
     }
 }
 
@@ -106,15 +126,21 @@ fn draw(bound: u64) -> u64 {
 }
 
 impl NodeLooks {
-    pub(crate) fn new(mut parts: LookParts, clock: Arc<ReadClock>) -> Self {
-        parts.wait_max = parts.wait_max.min(WAIT_MAX);
-        let rms = &parts.rm_clients;
+    pub(crate) fn new(parts: LookParts, placement: Placement, clock: Arc<ReadClock>) -> Self {
+        let LookParts {
+            rm_clients: rms,
+            user,
+            settings,
+        } = parts;
         Self(Arc::new(Shared {
             directory: Mutex::default(),
             connections: Connections::default(),
             places: Arc::new(Semaphore::new(LOOKS_AT_ONCE_MAX)),
-            endpoints: (!rms.is_empty()).then(|| Arc::new(Endpoints::new(rms.clone()))),
-            parts,
+            endpoints: (!rms.is_empty()).then(|| Arc::new(Endpoints::new(rms))),
+            user,
+            placement: Mutex::new(placement),
+            settings: Mutex::new(settings.bounded()),
+            choices: Mutex::default(),
             queue_limit: AtomicU64::new(u64::MAX),
             is_sweeping: AtomicBool::new(false),
             clock,
@@ -128,11 +154,32 @@ impl NodeLooks {
         self.0.queue_limit.store(length, Ordering::Relaxed);
     }
 
+    fn settings(&self) -> LookSettings {
+        self.0.settings()
+    }
+
+    /// Returns the present choice of nodes.
+    pub(crate) fn placement(&self) -> Placement {
+        *lock(&self.0.placement)
+    }
+
+    /// Changes the choice of nodes and the settings. Schedulers hear of another choice before their
+    /// next call.
+    pub(crate) fn change(&self, placement: Placement, settings: LookSettings) {
+        *lock(&self.0.placement) = placement;
+        *lock(&self.0.settings) = settings.bounded();
+    }
+
+    /// Returns how the node of a container was chosen, if that is remembered.
+    pub(crate) fn choice_of(&self, container: ContainerName) -> Option<Choice> {
+        lock(&self.0.choices).of(container).cloned()
+    }
+
     /// Returns the most containers that may wait on a node; `None`: no limit.
     fn max_queue_length(&self) -> Option<usize> {
         let published = self.0.queue_limit.load(Ordering::Relaxed);
         let published = usize::try_from(published).unwrap_or(usize::MAX);
-        let own = self.0.parts.queue_length_max.unwrap_or(usize::MAX);
+        let own = self.settings().queue_length_max.unwrap_or(usize::MAX);
         Some(published.min(own)).filter(|limit| *limit < usize::MAX)
     }
 
@@ -147,7 +194,7 @@ impl NodeLooks {
         }
         let (looks, endpoints) = (self.clone(), Arc::clone(endpoints));
         tokio::spawn(async move {
-            let user = looks.0.parts.user.clone();
+            let user = looks.0.user.clone();
             let answer = cluster_nodes::ask(endpoints, user).await;
             let now = (looks.0.clock)().mono;
             let mut directory = looks.0.directory();
@@ -183,7 +230,7 @@ impl NodeLooks {
             max_queue_length: self.max_queue_length(),
             took: Duration::ZERO,
         };
-        let deadline = began + self.0.parts.wait_max;
+        let deadline = began + self.settings().wait_max;
         while let Ok(Some((position, sight))) = timeout_at(deadline, answers.arriving.recv()).await
         {
             looks.sights.extend(sight.map(|sight| (position, sight)));
@@ -267,19 +314,25 @@ struct Answers {
     arriving: mpsc::Receiver<(usize, Option<Sight>)>,
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves a directory that is at worst out of date.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
     fn directory(&self) -> MutexGuard<'_, Directory> {
-        // A panic elsewhere leaves a directory that is at worst out of date.
-        self.directory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.directory)
+    }
+
+    fn settings(&self) -> LookSettings {
+        *lock(&self.settings)
     }
 
     /// Asks a node for its load.
     async fn look_at(&self, known: &KnownNode) -> Option<Sight> {
         let node = known.node();
         let seen_at = (self.clock)().mono;
-        let deadline = Instant::now() + ANSWER_MAX.max(self.parts.wait_max);
+        let deadline = Instant::now() + ANSWER_MAX.max(self.settings().wait_max);
         let answer = self
             .connections
             .get(&node.http_address, jmx::PATH, deadline);

@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use records::{ApplicationAttemptId, ApplicationId, Now};
+use records::{ApplicationAttemptId, ApplicationId, ContainerName, Now};
+use sched::Placement;
 use tokio_util::sync::CancellationToken;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::MasterKeyProto;
@@ -25,7 +26,7 @@ use crate::config::{FileAccess, KEY_CHECK_INTERVAL, ProxyConfig, TokenPolicy};
 use crate::distributed_scheduler::gauges::Gauges;
 use crate::identity::{Attempt, AttemptIdentity, IDENTITY};
 use crate::interceptors::Interceptors;
-use crate::looks::{LookParts, NodeLooks};
+use crate::looks::{Choice, LookParts, LookSettings, NodeLooks};
 use crate::master_tokens::{KeptTokens, MasterTokens};
 use crate::node_keys::NodeKeys;
 use crate::node_updates::{NodeUpdateTask, NodeUpdates};
@@ -89,7 +90,8 @@ impl AmrmProxy {
         let local = restore_secrets(&config, found.keys.as_deref(), now);
         let (node_updates, update_task) =
             NodeUpdates::new(Arc::clone(&node_keys), Arc::clone(&observer));
-        let looks = || NodeLooks::new(looks, Arc::clone(&clock));
+        let placement = config.allocator.placement;
+        let looks = NodeLooks::new(looks, placement, Arc::clone(&clock));
         let interceptors = Interceptors::new(&config, files, node_updates, looks);
         let proxy = Self {
             rms: Arc::new(ResourceManagers::new(config.rm.clone())),
@@ -185,6 +187,19 @@ impl AmrmProxy {
     /// all others; `None`: no limit. Looks place no more than it allows.
     pub fn set_queue_limit(&self, length: Option<usize>) {
         self.interceptors.set_queue_limit(length);
+    }
+
+    /// Returns how the node of a container was chosen; `None` if this node has not placed it by
+    /// looks, or has forgotten it.
+    #[must_use]
+    pub fn choice_of(&self, container: ContainerName) -> Option<Choice> {
+        self.interceptors.choice_of(container)
+    }
+
+    /// Changes how nodes are chosen for opportunistic containers, for all attempts, each from its
+    /// next call on.
+    pub fn change_looks(&self, placement: Placement, settings: LookSettings) {
+        self.interceptors.change_looks(placement, settings);
     }
 
     /// Returns the pipeline of an authenticated caller, by the identifier of its token.

@@ -153,6 +153,11 @@ impl Handle {
         Self { proxy, ..self }
     }
 
+    /// Returns the AMRMProxy; `None` if this node has none.
+    pub(crate) const fn proxy(&self) -> Option<&Arc<AmrmProxy>> {
+        self.proxy.as_ref()
+    }
+
     /// Runs `work` on the core, performs the effects, and returns the result.
     ///
     /// # Errors

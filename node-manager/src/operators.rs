@@ -2,11 +2,13 @@
 
 use std::process;
 
+use amrm_proxy::looks::Choice;
 use node_admin::AdminNode;
 use node_admin::access::Caller;
 use node_admin::message::{Answer, Refusal, RefusalKind, Request};
 use node_core::{Core, DRAIN_REASON_CHARS_MAX, DrainOrder};
-use records::{ContainerName, Now};
+use node_view::operator::{Explanation, Told};
+use records::{ContainerName, ExecutionType, Now};
 use sched::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
 
 use crate::core_task::{Handle, Stopped};
@@ -36,23 +38,7 @@ impl AdminNode for Operators {
                     .asked(move |core, now| Answer::Running(core.operator_running(first, now)))
                     .await
             }
-            Request::Explain { container } => {
-                let id: ContainerName = container.parse().map_err(|_| Refusal {
-                    kind: RefusalKind::BadRequest,
-                    message: format!("{container:?} is not the id of a container"),
-                })?;
-                let found = self
-                    .handle
-                    .asked(move |core, now| core.operator_explanation(id, now));
-                let unknown = || Refusal {
-                    kind: RefusalKind::NoSuchContainer,
-                    message: format!(
-                        "{id} is not known here: it never was on this node, or has ended long ago"
-                    ),
-                };
-                let found = found.await?.ok_or_else(unknown)?;
-                Ok(Answer::Explain(Box::new(found)))
-            }
+            Request::Explain { container } => self.explain(&container).await,
             Request::Drain {
                 mode,
                 within_ms,
@@ -93,6 +79,28 @@ fn status(core: &mut Core, now: Now) -> Answer {
 }
 
 impl Operators {
+    /// Tells the story of a container: of one that is or was here, and of one that the AMRMProxy
+    /// here has placed.
+    async fn explain(&self, container: &str) -> Result<Answer, Refusal> {
+        let id: ContainerName = container.parse().map_err(|_| Refusal {
+            kind: RefusalKind::BadRequest,
+            message: format!("{container:?} is not the id of a container"),
+        })?;
+        let found = self
+            .handle
+            .asked(move |core, now| core.operator_explanation(id, now));
+        let proxy = self.handle.proxy();
+        let chosen = proxy.and_then(|proxy| proxy.choice_of(id));
+        let unknown = || Refusal {
+            kind: RefusalKind::NoSuchContainer,
+            message: format!(
+                "{id} is not known here: it never was on this node, or has ended long ago"
+            ),
+        };
+        let found = with_choice(found.await?, chosen).ok_or_else(unknown)?;
+        Ok(Answer::Explain(Box::new(found)))
+    }
+
     /// Waits until a drain or its end is on the disk, where records are kept.
     async fn stored(&self) {
         if self.handle.committed().await.is_err() {
@@ -113,6 +121,34 @@ impl Handle {
     }
 }
 
+/// Begins the story of a container with the choice of its node, if this node's AMRMProxy has
+/// chosen it: perhaps another node, which knows the rest.
+fn with_choice(found: Option<Explanation>, chosen: Option<Choice>) -> Option<Explanation> {
+    let Some(chosen) = chosen else {
+        return found;
+    };
+    let step = Told {
+        at_ms: chosen.at.0,
+        text: chosen.to_string(),
+    };
+    let mut story = found.unwrap_or_else(|| Explanation {
+        container: chosen.container.to_string(),
+        user: Some(chosen.user),
+        execution_type: Some(ExecutionType::Opportunistic.to_string()),
+        memory_mb: Some(chosen.size.memory_mb),
+        vcores: Some(chosen.size.vcores),
+        state: format!("placed on {}", chosen.node),
+        state_for_ms: None,
+        place: None,
+        estimated_wait_ms: None,
+        exit_status: None,
+        steps: Vec::new(),
+        omitted_steps: 0,
+    });
+    story.steps.insert(0, step);
+    Some(story)
+}
+
 /// Checks a reason, which heartbeats and pages carry.
 fn checked_reason(reason: String) -> Result<String, Refusal> {
     let is_bad =
@@ -126,4 +162,55 @@ fn checked_reason(reason: String) -> Result<String, Refusal> {
         });
     }
     Ok(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use amrm_proxy::looks::CallLooks;
+    use records::{EpochMillis, Resource};
+
+    use super::*;
+
+    fn choice() -> Choice {
+        Choice {
+            container: test_support::ids::container(7).name(),
+            user: "alice".to_owned(),
+            size: Resource::new(512, 1),
+            node: test_support::ids::node("n2"),
+            sight: None,
+            looks: CallLooks {
+                asked: 2,
+                answered: 0,
+                held_back: 0,
+            },
+            at: EpochMillis(9),
+        }
+    }
+
+    #[test]
+    fn a_container_that_was_placed_elsewhere_is_explained_by_the_choice() {
+        assert_eq!(with_choice(None, None), None);
+        let story = with_choice(None, Some(choice())).unwrap();
+        assert_eq!(story.state, "placed on n2:8041");
+        assert_eq!(
+            (story.user.as_deref(), story.memory_mb),
+            (Some("alice"), Some(512))
+        );
+        assert_eq!((story.steps.len(), story.steps[0].at_ms), (1, 9));
+        assert!(story.steps[0].text.starts_with("Placed on n2:8041"));
+    }
+
+    #[test]
+    fn the_story_of_a_container_here_begins_with_the_choice() {
+        let mut here = with_choice(None, Some(choice())).unwrap();
+        here.state = "queued".to_owned();
+        here.steps[0].text = "Accepted from its ApplicationMaster".to_owned();
+        assert_eq!(with_choice(Some(here.clone()), None), Some(here.clone()));
+        let story = with_choice(Some(here), Some(choice())).unwrap();
+        let texts: Vec<_> = story.steps.iter().map(|step| &step.text[..9]).collect();
+        assert_eq!(
+            (story.state.as_str(), texts),
+            ("queued", vec!["Placed on", "Accepted "])
+        );
+    }
 }

@@ -5,16 +5,17 @@
 //! allocates. In between the call has no containers; one that the AM abandons meanwhile has changed
 //! nothing but the asks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use records::NodeId;
-use sched::{KnownNode, KnownNodes, LookPlan, NodeList, Placement, Sight};
+use sched::{DistributedAllocation, KnownNode, KnownNodes, LookPlan, NodeList, Placement, Sight};
 
 use super::{CallInProgress, DistributedScheduler, Gauges};
 use crate::call::Request;
 use crate::interceptor::{Action, Actions, Context};
+use crate::looks::{CallLooks, Choice};
 use crate::observe::{LookNumbers, Observation};
 
 /// Effect of a scheduler's own.
@@ -24,6 +25,8 @@ pub enum Effect {
     Publish(Gauges),
     /// Look at these nodes before the request goes on. The answer is [`News::Looked`].
     Look(Vec<KnownNode>),
+    /// Remember how the nodes of these containers were chosen.
+    Chose(Vec<Choice>),
     /// Opportunistic containers are asked for: know the cluster's nodes.
     WantNodes {
         /// Number of nodes that the ResourceManager told last; `None` before.
@@ -69,6 +72,8 @@ pub enum News {
     Nodes(KnownView),
     /// Answer to [`Effect::Look`].
     Looked(Looks),
+    /// Another choice of nodes from now on.
+    Placement(Placement),
 }
 
 /// Part that looks have in an allocation.
@@ -104,6 +109,14 @@ impl Looking {
         }
     }
 
+    /// Begins or ends with looks. The nodes of the present list are told with the next answer.
+    pub(super) fn set_placement(&mut self, placement: Placement) {
+        *self = Self {
+            cluster: self.cluster,
+            ..Self::new(placement)
+        };
+    }
+
     /// Forgets the looks of a call that was abandoned.
     pub(super) fn abandon(&mut self) {
         self.plan = None;
@@ -113,7 +126,7 @@ impl Looking {
         match news {
             News::Nodes(known) => self.known = known,
             // Of a call that is over.
-            News::Looked(_) => {}
+            News::Looked(_) | News::Placement(_) => {}
         }
     }
 
@@ -123,10 +136,8 @@ impl Looking {
     }
 
     pub(super) fn note_resource_manager(&mut self, epoch: Option<i64>, own: &mut Vec<Effect>) {
-        if self.is_used {
-            self.listed = None;
-            own.push(Effect::ResourceManager { epoch });
-        }
+        self.listed = None;
+        own.push(Effect::ResourceManager { epoch });
     }
 
     pub(super) fn note_list(&mut self, nodes: &NodeList, own: &mut Vec<Effect>) {
@@ -139,7 +150,7 @@ impl Looking {
     }
 
     pub(super) fn note_gone(&mut self, nodes: BTreeSet<NodeId>, own: &mut Vec<Effect>) {
-        if self.is_used && !nodes.is_empty() {
+        if !nodes.is_empty() {
             own.push(Effect::Gone(nodes));
         }
     }
@@ -178,6 +189,7 @@ impl DistributedScheduler {
             unseen: outcome.unseen,
             ..LookNumbers::default()
         };
+        own.push(self.chosen(&numbers, &BTreeMap::new(), context));
         chain.push(Action::Observe(Observation::Looked(numbers)));
         LookFirst::Placed
     }
@@ -188,28 +200,59 @@ impl DistributedScheduler {
         looks: Looks,
         request: &mut Request,
         context: &Context<'_>,
-        actions: &mut Vec<Action>,
+        Actions { chain, own }: &mut Actions<'_, Effect>,
     ) {
         let Some(mut plan) = self.looking.plan.take() else {
             return;
         };
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let (asked, answered) = (count(looks.asked), count(looks.sights.len()));
+        let mut seen = BTreeMap::new();
         for (position, sight) in looks.sights {
             plan.sees(position, sight);
+            if let Some(known) = plan.nodes().get(position) {
+                seen.insert(known.node().node_id.clone(), sight);
+            }
         }
         let (limit, now) = (looks.max_queue_length, context.now.mono);
         let outcome = self.allocator.allocate_seen(plan, limit, now);
-        actions.push(Action::Observe(Observation::Looked(LookNumbers {
+        let numbers = LookNumbers {
             asked,
             answered,
             held_back: outcome.held_back,
             unseen: outcome.unseen,
             took: looks.took,
-        })));
-        let sent = self.send(request, context, actions);
+        };
+        own.push(self.chosen(&numbers, &seen, context));
+        chain.push(Action::Observe(Observation::Looked(numbers)));
+        let sent = self.send(request, context, chain);
         if let Some(CallInProgress::Next { containers, .. }) = &mut self.in_progress {
             *containers = sent;
         }
+    }
+
+    /// Returns how the nodes of the containers that were just placed have been chosen.
+    fn chosen(
+        &self,
+        numbers: &LookNumbers,
+        seen: &BTreeMap<NodeId, Sight>,
+        context: &Context<'_>,
+    ) -> Effect {
+        let looks = CallLooks {
+            asked: numbers.asked,
+            answered: numbers.answered,
+            held_back: numbers.held_back,
+        };
+        let placed = self.allocator.unconfirmed().iter();
+        let choices = placed.map(|DistributedAllocation { container, .. }| Choice {
+            container: container.container_id.name(),
+            user: context.user.to_owned(),
+            size: container.resource,
+            node: container.node_id.clone(),
+            sight: seen.get(&container.node_id).copied(),
+            looks,
+            at: context.now.wall,
+        });
+        Effect::Chose(choices.collect())
     }
 }

@@ -46,6 +46,11 @@ impl ShortLists {
         }
     }
 
+    /// Begins anew, with another choice of nodes.
+    pub(super) fn set_placement(&mut self, placement: Placement) {
+        *self = Self::new(placement);
+    }
+
     /// Notes a list in an answer. The first time that all lists so far are shorter than a tenth of
     /// the cluster, counts it and warns. An empty list says nothing: no node has a free place.
     pub(super) fn note(&mut self, listed: usize, cluster: Option<i32>, actions: &mut Vec<Action>) {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sched::{KnownNode, KnownNodes};
+use sched::{KnownNode, KnownNodes, Placement};
 use wire::rpc::BoxFuture;
 
-use super::NodeLooks;
+use super::{NodeLooks, lock};
 use crate::attempts::PublishedNumbers;
 use crate::call::AmMethod;
 use crate::distributed_scheduler::{DistributedScheduler, Effect, News};
@@ -15,8 +15,9 @@ use crate::interceptor::Performer;
 #[derive(Debug)]
 pub(crate) struct AttemptLooks {
     numbers: Arc<PublishedNumbers>,
-    /// `None` unless containers are placed by looks.
-    looks: Option<NodeLooks>,
+    looks: NodeLooks,
+    /// Choice of nodes that the scheduler has.
+    placement: Placement,
     /// Nodes that the scheduler knows; compared by address.
     told: Option<Arc<KnownNodes>>,
     /// Whether looks were answered when it was told.
@@ -26,10 +27,16 @@ pub(crate) struct AttemptLooks {
 }
 
 impl AttemptLooks {
-    pub(crate) fn new(numbers: Arc<PublishedNumbers>, looks: Option<NodeLooks>) -> Self {
+    /// `placement`: choice of nodes with which the scheduler begins.
+    pub(crate) fn new(
+        numbers: Arc<PublishedNumbers>,
+        looks: NodeLooks,
+        placement: Placement,
+    ) -> Self {
         Self {
             numbers,
             looks,
+            placement,
             told: None,
             answers_looks: false,
             ordered: None,
@@ -39,12 +46,7 @@ impl AttemptLooks {
 
 impl Performer<DistributedScheduler> for AttemptLooks {
     fn perform(&mut self, effect: Effect) {
-        let Some(looks) = &self.looks else {
-            if let Effect::Publish(gauges) = effect {
-                self.numbers.change(|numbers| numbers.gauges = gauges);
-            }
-            return;
-        };
+        let looks = &self.looks;
         let shared = &looks.0;
         let now = || (shared.clock)().mono;
         match effect {
@@ -52,19 +54,45 @@ impl Performer<DistributedScheduler> for AttemptLooks {
             Effect::Look(nodes) => self.ordered = Some(nodes),
             Effect::WantNodes { cluster } => looks.want_nodes(cluster),
             Effect::Listed(nodes) => shared.directory().listed(&nodes, now()),
+            Effect::Chose(choices) => lock(&shared.choices).remember(choices),
             Effect::Gone(nodes) => shared.directory().gone(&nodes),
             Effect::ResourceManager { epoch } => shared.directory().resource_manager(epoch),
         }
     }
 
-    /// The nodes that are known, when they have changed.
+    /// Another choice of nodes, and the nodes that are known, when they have changed.
     fn events(&mut self, method: AmMethod) -> Option<BoxFuture<'_, Vec<News>>> {
         // Looks of a call that the AM abandoned.
         self.ordered = None;
-        let NodeLooks(shared) = self.looks.as_ref()?;
-        if method != AmMethod::Allocate {
+        let placement = self.looks.placement();
+        if placement != self.placement {
+            self.placement = placement;
+            // With what is known as the scheduler has begun.
+            self.told = None;
+            let news = [News::Placement(placement)].into_iter();
+            let news = news.chain(self.nodes(method)).collect();
+            return Some(Box::pin(std::future::ready(news)));
+        }
+        let news = vec![self.nodes(method)?];
+        Some(Box::pin(std::future::ready(news)))
+    }
+
+    fn answers(&mut self) -> Option<BoxFuture<'_, Vec<News>>> {
+        let nodes = self.ordered.take()?;
+        let looks = &self.looks;
+        Some(Box::pin(async move {
+            vec![News::Looked(looks.look(nodes).await)]
+        }))
+    }
+}
+
+impl AttemptLooks {
+    /// Returns the nodes that are known, if they have changed and looks are made at them.
+    fn nodes(&mut self, method: AmMethod) -> Option<News> {
+        if method != AmMethod::Allocate || self.placement != Placement::Look {
             return None;
         }
+        let shared = &self.looks.0;
         let now = (shared.clock)().mono;
         let view = {
             let mut directory = shared.directory();
@@ -78,14 +106,6 @@ impl Performer<DistributedScheduler> for AttemptLooks {
         };
         self.told = Some(Arc::clone(&view.nodes));
         self.answers_looks = view.answers_looks;
-        Some(Box::pin(std::future::ready(vec![News::Nodes(view)])))
-    }
-
-    fn answers(&mut self) -> Option<BoxFuture<'_, Vec<News>>> {
-        let nodes = self.ordered.take()?;
-        let looks = self.looks.as_ref()?;
-        Some(Box::pin(async move {
-            vec![News::Looked(looks.look(nodes).await)]
-        }))
+        Some(News::Nodes(view))
     }
 }

@@ -21,16 +21,19 @@ fn one_free(host: &str) -> String {
 
 /// Looks whose call waits as long as a busy machine takes, unless `wait_max` says otherwise.
 fn looks(wait_max: Duration) -> NodeLooks {
-    let parts = LookParts {
+    let settings = LookSettings {
         wait_max,
         queue_length_max: Some(9),
+    };
+    let parts = LookParts {
+        settings,
         ..LookParts::default()
     };
     let clock = || Now {
         mono: MonoMillis(1_000),
         wall: EpochMillis(0),
     };
-    NodeLooks::new(parts, Arc::new(clock))
+    NodeLooks::new(parts, Placement::Look, Arc::new(clock))
 }
 
 fn patient() -> NodeLooks {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use amrm_proxy::config::InterceptorKind;
 use amrm_proxy::observe::{LookNumbers, Observation};
-use amrm_proxy::{LookParts, NodeTokenKeys};
+use amrm_proxy::{LookParts, LookSettings, NodeTokenKeys};
 use bytes::Bytes;
 use records::{NodeId, Resource};
 use sched::Placement;
@@ -82,6 +82,18 @@ impl Host {
             load,
             id: id_of(number),
         }
+    }
+
+    /// Starts three hosts; returns them, and what the ResourceManager knows of each.
+    async fn start_three() -> ([Self; 3], Vec<(NodeId, SocketAddr)>) {
+        let hosts = [
+            Self::start(0).await,
+            Self::start(1).await,
+            Self::start(2).await,
+        ];
+        let nodes = hosts.each_ref();
+        let nodes = nodes.map(|host| (host.id.clone(), host.port.address));
+        (hosts, nodes.into())
     }
 }
 
@@ -172,8 +184,10 @@ impl Cluster {
         let looks = LookParts {
             rm_clients: vec![for_clients.to_string()],
             user: "yarn".to_owned(),
-            queue_length_max: Some(5),
-            wait_max,
+            settings: LookSettings {
+                queue_length_max: Some(5),
+                wait_max,
+            },
         };
         let node = Node::start_looking(config, Arc::new(Keys(keys)), looks).await;
         node.proxy.set_queue_limit(Some(2));
@@ -240,19 +254,12 @@ impl Cluster {
 
 #[tokio::test]
 async fn containers_go_to_nodes_with_room_and_the_rest_waits_for_the_next_heartbeat() {
-    let hosts = [
-        Host::start(0).await,
-        Host::start(1).await,
-        Host::start(2).await,
-    ];
-    let nodes = hosts
-        .iter()
-        .map(|host| (host.id.clone(), host.port.address));
+    let (hosts, nodes) = Host::start_three().await;
     // The listed node has no room, and neither has one of the others.
     hosts[0].load.set(8, 2);
     hosts[1].load.set(6, 0);
     hosts[2].load.set(8, 2);
-    let mut cluster = Cluster::start(nodes.collect(), DEADLINE).await;
+    let mut cluster = Cluster::start(nodes, DEADLINE).await;
     assert_eq!(cluster.beat(Some(9)).await, [""; 0]);
     let given = cluster.beat_until_given().await;
     // Two places and a queue of two, the ResourceManager's limit.
@@ -284,19 +291,37 @@ async fn containers_go_to_nodes_with_room_and_the_rest_waits_for_the_next_heartb
 
 #[tokio::test]
 async fn containers_are_spread_over_nodes_with_equal_loads() {
-    let hosts = [
-        Host::start(0).await,
-        Host::start(1).await,
-        Host::start(2).await,
-    ];
-    let nodes = hosts
-        .iter()
-        .map(|host| (host.id.clone(), host.port.address));
+    let (hosts, nodes) = Host::start_three().await;
     hosts[0].load.set(8, 2);
-    let mut cluster = Cluster::start(nodes.collect(), DEADLINE).await;
+    let mut cluster = Cluster::start(nodes, DEADLINE).await;
     assert_eq!(cluster.beat(Some(16)).await, [""; 0]);
     let given = cluster.beat_until_given().await;
     assert_eq!(given, [["n1"; 8], ["n2"; 8]].concat());
+}
+
+#[tokio::test]
+async fn another_choice_of_nodes_is_taken_over_while_attempts_run() {
+    let (hosts, nodes) = Host::start_three().await;
+    for host in &hosts {
+        host.load.set(8, 2);
+    }
+    let mut cluster = Cluster::start(nodes, DEADLINE).await;
+    let settings = LookSettings {
+        queue_length_max: Some(5),
+        wait_max: DEADLINE,
+    };
+    assert_eq!(cluster.beat(Some(4)).await, [""; 0], "no node has room");
+    // Without looks, the list's only node gets its share whatever it has.
+    for placement in [Placement::Spread, Placement::ListOrder] {
+        cluster.node.proxy.change_looks(placement, settings);
+        let looks = cluster.looks().len();
+        assert_eq!(cluster.beat(None).await, ["n0"], "{placement:?}");
+        assert_eq!(cluster.looks().len(), looks);
+    }
+    cluster.node.proxy.change_looks(Placement::Look, settings);
+    assert_eq!(cluster.beat(None).await, [""; 0], "no node has room");
+    hosts[2].load.set(0, 0);
+    assert_eq!(cluster.beat_until_given().await, ["n2"; 2]);
 }
 
 #[tokio::test]

@@ -133,7 +133,9 @@ const FAMILIES: &[Family] = &[
 
 /// Properties whose values the agent takes over while it runs, when it reads its configuration
 /// again. All others take effect at the next start.
-const TAKEN_AT_RUN_TIME: [&str; 12] = [
+const TAKEN_AT_RUN_TIME: [&str; 14] = [
+    "yarn.nodemanager.agent.amrmproxy.look-wait-ms",
+    "yarn.nodemanager.agent.amrmproxy.placement",
     "yarn.nodemanager.agent.launch-context.max-bytes",
     "yarn.nodemanager.agent.launch-context.max-resources",
     "yarn.nodemanager.agent.launch-context.node-max-mb",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use amrm_proxy::config::FileAccess;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use amrm_proxy::store::{self, NoStore, Store, StoredState};
-use amrm_proxy::{AmrmProxy, AmrmProxyService, LookParts, ProxyParts};
+use amrm_proxy::{AmrmProxy, AmrmProxyService, LookParts, LookSettings, ProxyParts};
 use node_web::metrics::{Metrics, Port, ProxyReading};
 use sched::OpportunisticContainersQueuePolicy;
 use tokio::task::JoinSet;
@@ -69,6 +69,15 @@ pub(super) fn make(
 /// Returns what looks at other nodes need.
 fn look_parts(config: &Config) -> LookParts {
     let clients = config.rm.endpoints.iter().map(|rm| rm.client.to_string());
+    LookParts {
+        rm_clients: clients.collect(),
+        user: node_identity::own_user(),
+        settings: look_settings(config),
+    }
+}
+
+/// Returns the settings of looks that a reload may change.
+pub(super) fn look_settings(config: &Config) -> LookSettings {
     let scheduler = &config.scheduler;
     let queue_length_max = match scheduler.opportunistic_queue_policy {
         OpportunisticContainersQueuePolicy::ByQueueLen => {
@@ -76,9 +85,7 @@ fn look_parts(config: &Config) -> LookParts {
         }
         OpportunisticContainersQueuePolicy::ByResources => None,
     };
-    LookParts {
-        rm_clients: clients.collect(),
-        user: node_identity::own_user(),
+    LookSettings {
         queue_length_max,
         wait_max: Duration::from_millis(config.amrm_proxy.look_wait_ms),
     }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::shared::Shared;
-use super::{Process, slices};
+use super::{Process, proxy, slices};
 use crate::config::{Config, Loaded, Reading};
 use crate::core_task::Handle;
 use crate::reload::{Outcome, Reloading};
@@ -170,6 +170,11 @@ impl Reloader {
         let stopping = |_| refusal(RefusalKind::Unavailable, "the agent is stopping");
         changed.await.map_err(stopping)?;
         self.cache.send_replace(config.localizer);
+        let placement = config.amrm_proxy.proxy.allocator.placement;
+        let looks = proxy::look_settings(config);
+        if let Some(proxy) = self.handle.proxy() {
+            proxy.change_looks(placement, looks);
+        }
         if let Some(level) = &self.means.log_level {
             level.set(&config.log_level);
         }

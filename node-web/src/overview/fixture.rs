@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers, GivenContainers};
+use amrm_proxy::attempts::{AttemptActivity, AttemptNumbers, GivenContainers, LookTotals};
 use amrm_proxy::call::Timing;
 use amrm_proxy::distributed_scheduler::Gauges;
 use node_view::overview::{
@@ -101,6 +101,12 @@ pub(crate) fn master(id: i32) -> AttemptActivity {
             throttled: 3,
             relabelled: 0,
             promotions_asked: 2,
+            looks: LookTotals {
+                asked: 9,
+                answered: 8,
+                held_back: 5,
+                unseen: 1,
+            },
             gauges: Gauges {
                 containers_outstanding: 20,
                 nodes_at: Some(MonoMillis(118_000)),

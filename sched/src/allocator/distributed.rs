@@ -277,6 +277,13 @@ impl DistributedOpportunisticContainerAllocator {
         self.wanted.update_blacklist(additions, removals)
     }
 
+    /// Changes the choice of nodes from now on. Containers that were placed stay where they are, and
+    /// count against their nodes if the former choice has counted them.
+    pub fn set_placement(&mut self, placement: Placement) {
+        self.config.placement = placement;
+        self.nodes.set_placement(placement);
+    }
+
     /// Replaces the hosts that asks prefer among the nodes of the lists. Places that an ask names
     /// come before them. Under [`Placement::ListOrder`] a host is preferred only while the attempt
     /// has as few recent containers there as anywhere, because ends are not watched.

@@ -141,6 +141,14 @@ impl RemoteNodes {
         }
     }
 
+    /// Changes the choice of nodes. That of Hadoop knows the last list alone.
+    pub(super) fn set_placement(&mut self, placement: Placement) {
+        self.placement = placement;
+        if placement == Placement::ListOrder {
+            self.earlier.clear();
+        }
+    }
+
     /// Forgets the nodes, but not the containers on them. A new ResourceManager knows only nodes
     /// that have registered with it, and ignores containers elsewhere.
     pub(super) fn forget(&mut self) {

@@ -145,6 +145,8 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     let peers = ProxyCluster::start(kind, offering(NODES), |site| {
         let throttle = "yarn.nodemanager.agent.amrmproxy.throttle";
         site.set("yarn.nodemanager.distributed-scheduling.enabled", true)
+            // The nodes on the lists have no web ports to look at.
+            .set("yarn.nodemanager.agent.amrmproxy.placement", "spread")
             .set(format!("{throttle}.calls-per-second"), THROTTLED_ABOVE)
             .set(format!("{throttle}.calls-burst"), THROTTLED_ABOVE);
     });

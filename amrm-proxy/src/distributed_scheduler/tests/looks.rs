@@ -170,6 +170,17 @@ fn a_call_looks_first_and_gets_what_there_is_room_for() {
     };
     let looked = Action::Observe(Observation::Looked(numbers));
     assert!(looker.requested.chain.contains(&looked));
+    let mut own = looker.requested.own.iter();
+    let chosen = own.find_map(|effect| {
+        let Effect::Chose(choices) = effect else {
+            return None;
+        };
+        Some(choices)
+    });
+    let chosen = chosen.unwrap();
+    assert_eq!(chosen.len(), 4);
+    assert!(chosen.iter().all(|choice| choice.sight.is_some()));
+    assert_eq!((chosen[0].looks.asked, chosen[0].looks.held_back), (2, 1));
     assert_eq!(looker.respond(), 4);
     // The one that was held back is still wanted; the AM need not say so again.
     assert_eq!(looker.scheduler.gauges().containers_outstanding, 1);

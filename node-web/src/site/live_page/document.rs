@@ -141,6 +141,10 @@ fn attempt(master: &AttemptActivity, overview: &Overview) -> Value {
         "throttled_calls": numbers.throttled,
         "relabelled_containers": numbers.relabelled,
         "promotions_asked": numbers.promotions_asked,
+        "nodes_looked_at": numbers.looks.asked,
+        "nodes_seen": numbers.looks.answered,
+        "containers_held_back": numbers.looks.held_back,
+        "containers_placed_unseen": numbers.looks.unseen,
         "words": AttemptTexts::of(master),
     })
 }

@@ -125,7 +125,8 @@ fn applications_that_pass_the_proxy_show_what_it_did_for_them() {
         "data-word=\"wanted\">20 wanted of 140 asked for, 12 live<",
         "data-word=\"given\">120 given: 100 node, 15 rack, 5 any<",
         ">list of nodes <span data-ms=\"2000\">2.0 s</span> old<",
-        "data-word=\"done\">3 held back, 2 to be promoted<",
+        "data-word=\"done\">3 held back, 2 to be promoted, 9 looks at nodes, 5 left for want of room, \
+         1 placed unseen<",
     ] {
         assert!(page.contains(text), "{text} is not in\n{page}");
     }

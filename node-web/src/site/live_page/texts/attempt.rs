@@ -89,6 +89,9 @@ fn done(numbers: &AttemptNumbers) -> String {
         (numbers.throttled, "held back"),
         (numbers.relabelled, "relabelled"),
         (numbers.promotions_asked, "to be promoted"),
+        (numbers.looks.asked, "looks at nodes"),
+        (numbers.looks.held_back, "left for want of room"),
+        (numbers.looks.unseen, "placed unseen"),
     ];
     let done: Vec<String> = done
         .into_iter()
