@@ -19,6 +19,7 @@ mod connections;
 mod directory;
 pub mod jmx;
 mod performer;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ use self::directory::{Change, Directory};
 pub(crate) use self::performer::AttemptLooks;
 use crate::distributed_scheduler::Looks;
 use crate::pipeline::ReadClock;
+use crate::store::Store;
 
 /// Longest time for a look's connection and answer. The call that made it has gone on long before;
 /// a connection that comes late is there for the next look.
@@ -112,6 +114,7 @@ struct Shared {
     /// Whether a task closes unused connections.
     is_sweeping: AtomicBool,
     clock: Arc<ReadClock>,
+    store: Arc<dyn Store>,
 }
 
 impl fmt::Debug for NodeLooks {
@@ -126,14 +129,29 @@ fn draw(bound: u64) -> u64 {
 }
 
 impl NodeLooks {
-    pub(crate) fn new(parts: LookParts, placement: Placement, clock: Arc<ReadClock>) -> Self {
+    /// `found`: what this node knew of the cluster's nodes before a restart of the agent.
+    pub(crate) fn new(
+        parts: LookParts,
+        placement: Placement,
+        clock: Arc<ReadClock>,
+        (store, found): (Arc<dyn Store>, Option<Vec<u8>>),
+    ) -> Self {
         let LookParts {
             rm_clients: rms,
             user,
             settings,
         } = parts;
+        let directory = found.map(|found| stored::decode(&found, clock()));
+        let directory = match directory {
+            Some(Ok(directory)) => directory,
+            Some(Err(error)) => {
+                tracing::info!(%error, "the stored nodes of the cluster are not used");
+                Directory::default()
+            }
+            None => Directory::default(),
+        };
         Self(Arc::new(Shared {
-            directory: Mutex::default(),
+            directory: Mutex::new(directory),
             connections: Connections::default(),
             places: Arc::new(Semaphore::new(LOOKS_AT_ONCE_MAX)),
             endpoints: (!rms.is_empty()).then(|| Arc::new(Endpoints::new(rms))),
@@ -144,6 +162,7 @@ impl NodeLooks {
             queue_limit: AtomicU64::new(u64::MAX),
             is_sweeping: AtomicBool::new(false),
             clock,
+            store,
         }))
     }
 
@@ -196,17 +215,22 @@ impl NodeLooks {
         tokio::spawn(async move {
             let user = looks.0.user.clone();
             let answer = cluster_nodes::ask(endpoints, user).await;
-            let now = (looks.0.clock)().mono;
+            let now = (looks.0.clock)();
             let mut directory = looks.0.directory();
             match answer {
                 Ok(answer) => {
                     let nodes = answer.nodes.len();
                     tracing::debug!(nodes, bytes = answer.bytes, "the cluster's nodes are known");
                     let bytes = u64::try_from(answer.bytes).unwrap_or(u64::MAX);
-                    directory.answered(answer.nodes, bytes, now, draw);
+                    if directory.answered(answer.nodes, bytes, now.mono, draw) {
+                        looks
+                            .0
+                            .store
+                            .put_nodes(Some(stored::encode(&directory, now)));
+                    }
                 }
                 Err(error) => {
-                    let is_first = directory.failed(now, draw);
+                    let is_first = directory.failed(now.mono, draw);
                     drop(directory);
                     if is_first {
                         tracing::warn!(
@@ -218,6 +242,15 @@ impl NodeLooks {
                 }
             }
         });
+    }
+
+    /// Notes the epoch of the ResourceManager.
+    fn note_resource_manager(&self, epoch: Option<i64>) {
+        // Stored in the order of what is known.
+        let mut directory = self.0.directory();
+        if directory.resource_manager(epoch) {
+            self.0.store.put_nodes(None);
+        }
     }
 
     /// Looks at nodes, all at once. Returns what they answer in time.

@@ -91,7 +91,8 @@ impl AmrmProxy {
         let (node_updates, update_task) =
             NodeUpdates::new(Arc::clone(&node_keys), Arc::clone(&observer));
         let placement = config.allocator.placement;
-        let looks = NodeLooks::new(looks, placement, Arc::clone(&clock));
+        let kept = (Arc::clone(&store), found.nodes);
+        let looks = NodeLooks::new(looks, placement, Arc::clone(&clock), kept);
         let interceptors = Interceptors::new(&config, files, node_updates, looks);
         let proxy = Self {
             rms: Arc::new(ResourceManagers::new(config.rm.clone())),

@@ -10,6 +10,7 @@
 //! | key | value (version 1) |
 //! |---|---|
 //! | `keys` | current and next local master key |
+//! | `nodes` | nodes of the cluster, and until when they count |
 //! | `attempt/<attempt id>/master` | user, tags, service of a role history, AMRMTokens |
 //! | `attempt/<attempt id>/limits` | grant: sizes, life of tokens, start of the container ids |
 //! | `attempt/<attempt id>/next-id` | lower bound of the container ids in use |
@@ -29,8 +30,8 @@ use state_store::{Contents, KeySpace, Records, Urgency};
 
 pub use record::{
     AsksRecord, BlacklistRecord, IdentityRecord, KeysRecord, LimitsRecord, NamedAskRecord,
-    NamedPlacesRecord, NextIdRecord, OptInRecord, OutstandingRecord, Record, RegistrationRecord,
-    RoleHistoryPlacesRecord, RoleHistoryRecord,
+    NamedPlacesRecord, NextIdRecord, NodesRecord, OptInRecord, OutstandingRecord, Record,
+    RegistrationRecord, RoleHistoryPlacesRecord, RoleHistoryRecord,
 };
 
 /// Name of the proxy's key space in the node's state store.
@@ -38,6 +39,9 @@ pub const KEY_SPACE: &str = "amrm-proxy";
 
 /// Key of the local master keys.
 const KEYS: &str = "keys";
+
+/// Key of the nodes of the cluster.
+const NODES: &str = "nodes";
 
 /// First part of the keys of all attempts.
 const ATTEMPTS: &str = "attempt/";
@@ -69,6 +73,8 @@ pub type AttemptParts = BTreeMap<String, Vec<u8>>;
 pub struct StoredState {
     /// Record of the local master keys.
     pub keys: Option<Vec<u8>>,
+    /// Record of the nodes of the cluster.
+    pub nodes: Option<Vec<u8>>,
     /// Records of each attempt. May be incomplete.
     pub attempts: BTreeMap<ApplicationAttemptId, AttemptParts>,
 }
@@ -82,6 +88,8 @@ impl StoredState {
         for (key, value) in contents {
             if key == KEYS {
                 state.keys = Some(value);
+            } else if key == NODES {
+                state.nodes = Some(value);
             } else if let Some((attempt, part)) = read_key(&key) {
                 state
                     .attempts
@@ -121,6 +129,9 @@ pub trait Store: Send + Sync + 'static {
     /// Stores the local master keys.
     fn put_keys(&self, value: Vec<u8>);
 
+    /// Stores the nodes of the cluster, or removes them (`None`).
+    fn put_nodes(&self, value: Option<Vec<u8>>);
+
     /// Returns a writer for an attempt's records. Existing records stay.
     fn attempt(&self, attempt: ApplicationAttemptId) -> Box<dyn AttemptRecords>;
 }
@@ -142,6 +153,13 @@ pub trait AttemptRecords: Send + Sync + 'static {
 impl Store for KeySpace {
     fn put_keys(&self, value: Vec<u8>) {
         self.put(KEYS, value);
+    }
+
+    fn put_nodes(&self, value: Option<Vec<u8>>) {
+        match value {
+            Some(value) => self.put(NODES, value),
+            None => self.remove(NODES),
+        }
     }
 
     fn attempt(&self, attempt: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
@@ -174,6 +192,8 @@ pub struct NoStore;
 impl Store for NoStore {
     fn put_keys(&self, _: Vec<u8>) {}
 
+    fn put_nodes(&self, _: Option<Vec<u8>>) {}
+
     fn attempt(&self, _: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
         Box::new(Self)
     }
@@ -203,11 +223,12 @@ mod tests {
         }
         let contents = Contents::from([
             ("keys".to_owned(), vec![1]),
+            ("nodes".to_owned(), vec![4]),
             (key, vec![2]),
             ("other".to_owned(), vec![3]),
         ]);
         let state = StoredState::from_contents(contents);
-        assert_eq!(state.keys, Some(vec![1]));
+        assert_eq!((state.keys, state.nodes), (Some(vec![1]), Some(vec![4])));
         let parts = AttemptParts::from([("asks".to_owned(), vec![2])]);
         assert_eq!(state.attempts, BTreeMap::from([(ATTEMPT, parts)]));
     }

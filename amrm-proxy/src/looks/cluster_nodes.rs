@@ -102,7 +102,7 @@ fn read(answer: Bytes) -> Result<ClusterNodes, AnswerError> {
 }
 
 /// Decodes a report; `None` for a node without an id, or one that takes no containers.
-fn read_report(report: NodeReportProto) -> Option<ReportedNode> {
+pub(super) fn read_report(report: NodeReportProto) -> Option<ReportedNode> {
     if report.node_state() != NodeStateProto::NsRunning {
         return None;
     }

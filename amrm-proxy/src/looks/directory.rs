@@ -30,7 +30,7 @@ const NODE_BYTES: u64 = 200;
 const INTERVAL_MIN_MS: u64 = 10_000;
 
 /// Longest time between two questions. A cluster of 50,000 nodes comes to 5.8 days.
-const INTERVAL_MAX_MS: u64 = 7 * 86_400_000;
+pub(super) const INTERVAL_MAX_MS: u64 = 7 * 86_400_000;
 
 /// Time without looks after a node's first failure; doubled with each further one.
 const PAUSE_MIN_MS: u64 = 1_000;
@@ -183,12 +183,12 @@ impl Directory {
 
     /// Notes the epoch of the ResourceManager; `None` if it is unknown, because the answer was
     /// lost. A new one ignores containers on nodes that have not registered with it, so that what
-    /// its predecessor knew is forgotten.
-    pub(super) fn resource_manager(&mut self, epoch: Option<i64>) {
+    /// its predecessor knew is forgotten. Returns whether that has happened.
+    pub(super) fn resource_manager(&mut self, epoch: Option<i64>) -> bool {
         let is_first = self.epoch.is_none();
         if epoch.is_some() && (self.epoch == epoch || is_first) {
             self.epoch = epoch;
-            return;
+            return false;
         }
         self.epoch = epoch.or(self.epoch);
         self.nodes.clear();
@@ -199,6 +199,52 @@ impl Directory {
             node_bytes: self.questions.node_bytes,
             ..Questions::default()
         };
+        true
+    }
+
+    /// Returns the directory of an agent that has started again. `known`: epoch of the
+    /// ResourceManager, and bytes of its answer for each node. `next`: time of the next question.
+    pub(super) fn restored(
+        nodes: Vec<ReportedNode>,
+        known: (Option<i64>, Option<u64>),
+        next: MonoMillis,
+        now: MonoMillis,
+    ) -> Self {
+        let (epoch, node_bytes) = known;
+        let mut directory = Self {
+            epoch,
+            questions: Questions {
+                next: Some(next),
+                node_bytes,
+                ..Questions::default()
+            },
+            ..Self::default()
+        };
+        for ReportedNode { node, capability } in nodes {
+            directory.join(node.into(), capability, now);
+        }
+        directory
+    }
+
+    /// Returns the epoch of the ResourceManager.
+    pub(super) const fn epoch(&self) -> Option<i64> {
+        self.epoch
+    }
+
+    /// Returns the time of the next question; `None` if none has been asked.
+    pub(super) const fn next_question(&self) -> Option<MonoMillis> {
+        self.questions.next
+    }
+
+    /// Returns the bytes of the last answer for each node.
+    pub(super) const fn node_bytes(&self) -> Option<u64> {
+        self.questions.node_bytes
+    }
+
+    /// Returns all nodes with what they offer.
+    pub(super) fn reported(&self) -> impl Iterator<Item = (&RemoteNode, Option<Resource>)> {
+        let entries = self.nodes.values();
+        entries.map(|entry| (entry.known.node(), entry.capability))
     }
 
     /// Notes that an attempt asks for containers. Returns whether the ResourceManager is to be
@@ -240,17 +286,17 @@ impl Directory {
     }
 
     /// Replaces the nodes by those of the ResourceManager's answer, which had this many bytes.
-    /// Nodes that have joined since the question stay.
+    /// Nodes that have joined since the question stay. Returns whether the answer is used.
     pub(super) fn answered(
         &mut self,
         nodes: Vec<ReportedNode>,
         bytes: u64,
         now: MonoMillis,
         draw: impl FnOnce(u64) -> u64,
-    ) {
+    ) -> bool {
         // A new ResourceManager came in between.
         let Some(asked) = self.questions.asking.take() else {
-            return;
+            return false;
         };
         self.list = None;
         let mut before = std::mem::take(&mut self.nodes);
@@ -281,6 +327,7 @@ impl Directory {
             node_bytes: Some(node_bytes),
             ..Questions::default()
         };
+        true
     }
 
     /// Notes that the ResourceManager has not answered, or with something that cannot be used.

@@ -56,7 +56,7 @@ impl Performer<DistributedScheduler> for AttemptLooks {
             Effect::Listed(nodes) => shared.directory().listed(&nodes, now()),
             Effect::Chose(choices) => lock(&shared.choices).remember(choices),
             Effect::Gone(nodes) => shared.directory().gone(&nodes),
-            Effect::ResourceManager { epoch } => shared.directory().resource_manager(epoch),
+            Effect::ResourceManager { epoch } => looks.note_resource_manager(epoch),
         }
     }
 

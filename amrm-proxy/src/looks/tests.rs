@@ -9,6 +9,7 @@ use test_support::ids::node as node_id;
 use test_support::scripted::{ScriptedWebPort, WebAnswer};
 
 use super::*;
+use crate::store::NoStore;
 
 /// Answer of a node on this host with one place free.
 fn one_free(host: &str) -> String {
@@ -33,7 +34,8 @@ fn looks(wait_max: Duration) -> NodeLooks {
         mono: MonoMillis(1_000),
         wall: EpochMillis(0),
     };
-    NodeLooks::new(parts, Placement::Look, Arc::new(clock))
+    let kept = (Arc::new(NoStore) as Arc<_>, None);
+    NodeLooks::new(parts, Placement::Look, Arc::new(clock), kept)
 }
 
 fn patient() -> NodeLooks {

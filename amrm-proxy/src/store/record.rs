@@ -3,7 +3,9 @@
 
 use prost::Message;
 use wire::proto::hadoop_common::TokenProto;
-use wire::proto::hadoop_yarn::{MasterKeyProto, ResourceProto, ResourceRequestProto};
+use wire::proto::hadoop_yarn::{
+    MasterKeyProto, NodeReportProto, ResourceProto, ResourceRequestProto,
+};
 
 use crate::role_history::opt_in::OptIn;
 
@@ -229,6 +231,24 @@ pub struct OutstandingRecord {
     pub request: Vec<u8>,
 }
 
+/// Nodes of the cluster, as the ResourceManager told them.
+#[derive(Clone, PartialEq, Message)]
+pub struct NodesRecord {
+    /// First container id of the ResourceManager's epoch.
+    #[prost(int64, optional, tag = "1")]
+    pub epoch: Option<i64>,
+    /// Time since the epoch at which the ResourceManager would be asked again, in milliseconds.
+    #[prost(int64, tag = "2")]
+    pub until_ms: i64,
+    /// Bytes of its answer for each node.
+    #[prost(uint64, optional, tag = "3")]
+    pub node_bytes: Option<u64>,
+    /// Nodes with their addresses, what they offer and their partitions.
+    #[prost(message, repeated, tag = "4")]
+    pub nodes: Vec<NodeReportProto>,
+}
+
+impl Record for NodesRecord {}
 impl Record for RegistrationRecord {}
 impl Record for OutstandingRecord {}
 impl Record for RoleHistoryRecord {}

@@ -146,6 +146,8 @@ impl SlowDisk {
 impl Store for SlowDisk {
     fn put_keys(&self, _: Vec<u8>) {}
 
+    fn put_nodes(&self, _: Option<Vec<u8>>) {}
+
     fn attempt(&self, _: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
         Box::new(self.clone())
     }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use amrm_proxy::config::InterceptorKind;
 use amrm_proxy::observe::{LookNumbers, Observation};
+use amrm_proxy::store::{AttemptRecords, NoStore, Store, StoredState};
 use amrm_proxy::{LookParts, LookSettings, NodeTokenKeys};
 use bytes::Bytes;
-use records::{NodeId, Resource};
+use records::{ApplicationAttemptId, NodeId, Resource};
 use sched::Placement;
 use test_support::ids::attempt;
 use test_support::scripted::{
@@ -147,6 +148,16 @@ struct Cluster {
 impl Cluster {
     /// Starts a cluster whose ResourceManager lists the first node only, and an AM.
     async fn start(nodes: Vec<(NodeId, SocketAddr)>, wait_max: Duration) -> Self {
+        Self::start_with(nodes, wait_max, Arc::new(NoStore), StoredState::default()).await
+    }
+
+    /// Starts a cluster with a node that keeps records.
+    async fn start_with(
+        nodes: Vec<(NodeId, SocketAddr)>,
+        wait_max: Duration,
+        store: Arc<dyn Store>,
+        found: StoredState,
+    ) -> Self {
         let (first, web) = &nodes[0];
         let listed = RemoteNodeProto {
             node_id: Some(first.into()),
@@ -189,7 +200,8 @@ impl Cluster {
                 wait_max,
             },
         };
-        let node = Node::start_looking(config, Arc::new(Keys(keys)), looks).await;
+        let parts = (Arc::new(Keys(keys)) as Arc<_>, looks);
+        let node = Node::start_keyed(config, store, found, parts).await;
         node.proxy.set_queue_limit(Some(2));
         let token = node.admit(attempt(1), rm.token(attempt(1)));
         let launched = Launched {
@@ -297,6 +309,48 @@ async fn containers_are_spread_over_nodes_with_equal_loads() {
     assert_eq!(cluster.beat(Some(16)).await, [""; 0]);
     let given = cluster.beat_until_given().await;
     assert_eq!(given, [["n1"; 8], ["n2"; 8]].concat());
+}
+
+/// Store that keeps the nodes of the cluster alone.
+#[derive(Default)]
+struct KeptNodes(Mutex<Option<Vec<u8>>>);
+
+impl Store for KeptNodes {
+    fn put_keys(&self, _: Vec<u8>) {}
+
+    fn put_nodes(&self, value: Option<Vec<u8>>) {
+        *self.0.lock().unwrap() = value;
+    }
+
+    fn attempt(&self, attempt: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
+        NoStore.attempt(attempt)
+    }
+}
+
+#[tokio::test]
+async fn the_nodes_of_the_cluster_are_known_after_a_restart() {
+    let (hosts, nodes) = Host::start_three().await;
+    hosts[0].load.set(8, 2);
+    let store = Arc::new(KeptNodes::default());
+    let found = StoredState::default();
+    let kept = Arc::clone(&store) as Arc<_>;
+    let mut cluster = Cluster::start_with(nodes.clone(), DEADLINE, kept, found).await;
+    assert_eq!(
+        cluster.beat(Some(1)).await,
+        [""; 0],
+        "the listed node is full"
+    );
+    cluster.beat_until_given().await;
+    drop(cluster);
+    let found = StoredState {
+        nodes: store.0.lock().unwrap().take(),
+        ..StoredState::default()
+    };
+    assert!(found.nodes.is_some());
+    let kept = Arc::clone(&store) as Arc<_>;
+    let mut cluster = Cluster::start_with(nodes, DEADLINE, kept, found).await;
+    assert_eq!(cluster.beat(Some(4)).await.len(), 4, "in the first call");
+    assert!(cluster.clients.users.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

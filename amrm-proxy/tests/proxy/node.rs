@@ -114,20 +114,12 @@ impl Node {
 
     /// Starts a node that can sign.
     pub(crate) async fn start_signing(config: ProxyConfig, keys: Arc<dyn NodeKeys>) -> Self {
-        Self::start_looking(config, keys, LookParts::default()).await
+        let parts = (keys, LookParts::default());
+        Self::start_keyed(config, Arc::new(NoStore), StoredState::default(), parts).await
     }
 
-    /// Starts a node that can sign, and looks at others if it is configured to.
-    pub(crate) async fn start_looking(
-        config: ProxyConfig,
-        keys: Arc<dyn NodeKeys>,
-        looks: LookParts,
-    ) -> Self {
-        let found = StoredState::default();
-        Self::start_keyed(config, Arc::new(NoStore), found, (keys, looks)).await
-    }
-
-    async fn start_keyed(
+    /// Starts a node with all that it may have.
+    pub(crate) async fn start_keyed(
         config: ProxyConfig,
         store: Arc<dyn Store>,
         found: StoredState,

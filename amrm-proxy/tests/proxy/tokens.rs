@@ -138,6 +138,8 @@ impl Store for KeyWrites {
         self.0.lock().unwrap().push(value);
     }
 
+    fn put_nodes(&self, _: Option<Vec<u8>>) {}
+
     fn attempt(&self, attempt: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
         NoStore.attempt(attempt)
     }

@@ -33,6 +33,8 @@ impl Store for Trace {
         self.note("the keys are stored");
     }
 
+    fn put_nodes(&self, _: Option<Vec<u8>>) {}
+
     fn attempt(&self, attempt: ApplicationAttemptId) -> Box<dyn AttemptRecords> {
         let trace = self.clone();
         Box::new(TracedRecords { trace, attempt })
@@ -170,6 +172,7 @@ fn restored(trace: &Trace, found: &[(ApplicationAttemptId, Vec<u8>)]) -> Arc<Amr
     });
     let found = StoredState {
         keys: None,
+        nodes: None,
         attempts: attempts.collect(),
     };
     proxy_of("127.0.0.1:1".to_owned(), Arc::new(trace.clone()), found)
