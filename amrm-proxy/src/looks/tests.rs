@@ -108,6 +108,7 @@ async fn endless_strange_and_refusing_answers_are_no_sights() {
     let long = format!("{}{}", one_free("n1"), " ".repeat(64 * 1024));
     for answer in [
         WebAnswer::Endless,
+        WebAnswer::Long(1 << 30),
         WebAnswer::Whole(200, long),
         WebAnswer::Whole(200, String::new()),
         WebAnswer::Whole(401, one_free("n1")),
@@ -136,6 +137,28 @@ async fn a_node_that_answers_with_the_numbers_of_another_has_no_sight() {
     let list = NodeList::from(vec![other]);
     looks.0.directory().listed(&list, MonoMillis(1_000));
     assert_eq!(looks.look(nodes).await.sights.len(), 0);
+}
+
+#[tokio::test]
+async fn a_node_that_answers_slowly_holds_no_call_and_its_looks_end() {
+    let port = ScriptedWebPort::open(|_| WebAnswer::Begun(one_free("n1"))).await;
+    let looks = looks(Duration::from_millis(20));
+    let node = at("n1", port.address);
+    let list = NodeList::from(vec![node.node().clone(), at("n2", "").node().clone()]);
+    looks.0.directory().listed(&list, MonoMillis(1_000));
+    let found = looks.look(vec![node]).await;
+    assert_eq!((found.asked, found.sights.len()), (1, 0));
+    let left: Vec<_> = {
+        let view = looks.0.directory().view(MonoMillis(1_000)).nodes.clone();
+        view.iter()
+            .map(|known| known.node().node_id.clone())
+            .collect()
+    };
+    assert_eq!(left, [node_id("n2")], "it is left out for a while");
+    // The look ends by itself, and gives its place back.
+    let all = u32::try_from(LOOKS_AT_ONCE_MAX).unwrap();
+    let places = tokio::time::timeout(Duration::from_secs(60), looks.0.places.acquire_many(all));
+    assert!(places.await.unwrap().is_ok());
 }
 
 #[tokio::test]

@@ -19,6 +19,10 @@ pub enum WebAnswer {
     Redirect(String),
     /// The begin of an answer that goes on without end.
     Endless,
+    /// The begin of an answer that says to have this many bytes, and has.
+    Long(u64),
+    /// The begin of an answer of which no more comes, on a connection that stays open.
+    Begun(String),
     /// None, on a connection that stays open.
     Silence,
 }
@@ -109,6 +113,19 @@ async fn serve(mut stream: TcpStream, answer: &Answer, counts: &Counts) -> std::
                 loop {
                     stream.write_all(&[b' '; 4096]).await?;
                 }
+            }
+            WebAnswer::Long(length) => {
+                let head = format!("HTTP/1.1 200 .\r\nContent-Length: {length}\r\n\r\n");
+                stream.write_all(head.as_bytes()).await?;
+                let blanks = tokio::io::repeat(b' ').take(length);
+                tokio::io::copy(&mut { blanks }, &mut stream).await?;
+                continue;
+            }
+            WebAnswer::Begun(begin) => {
+                let length = begin.len() + 1;
+                let whole = format!("HTTP/1.1 200 .\r\nContent-Length: {length}\r\n\r\n{begin}");
+                stream.write_all(whole.as_bytes()).await?;
+                std::future::pending().await
             }
             WebAnswer::Silence => std::future::pending().await,
         };
