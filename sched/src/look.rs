@@ -219,8 +219,8 @@ impl<N: Clone + Ord> LookPlacer<N> {
     }
 
     /// Draws two of `nodes` for each container where nobody will look at them. They are as many
-    /// different nodes as there are, so that a bound on the containers of a node leaves no container
-    /// without one. `nodes` as for [`draw`](Self::draw).
+    /// different nodes as there are, so that a bound on the containers of a node leaves no
+    /// container without one. `nodes` as for [`draw`](Self::draw).
     pub fn draw_unseen(&mut self, nodes: &[N], wanted: u32) -> LookRound<N> {
         let mut round = LookRound {
             candidates: Vec::new(),

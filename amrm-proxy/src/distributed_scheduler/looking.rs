@@ -125,7 +125,7 @@ impl Looking {
     pub(super) fn note_news(&mut self, news: News) {
         match news {
             News::Nodes(known) => self.known = known,
-            // Of a call that is over.
+            // The call that it was for is over.
             News::Looked(_) | News::Placement(_) => {}
         }
     }

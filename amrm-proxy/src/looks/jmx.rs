@@ -61,7 +61,8 @@ struct Bean {
     opportunistic_queued: i64,
     #[serde(rename = "ContainersGuaranteedQueued", default)]
     guaranteed_queued: i64,
-    /// Of our nodes only: more than waits there while the node is drained and takes no containers.
+    /// Told by our nodes only: more than waits there while the node is drained and takes no
+    /// containers.
     #[serde(rename = "ReportedQueueLength", default)]
     reported_queue: i64,
     #[serde(rename = "ContainersRunning")]

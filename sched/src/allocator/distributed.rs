@@ -277,8 +277,8 @@ impl DistributedOpportunisticContainerAllocator {
         self.wanted.update_blacklist(additions, removals)
     }
 
-    /// Changes the choice of nodes from now on. Containers that were placed stay where they are, and
-    /// count against their nodes if the former choice has counted them.
+    /// Changes the choice of nodes from now on. Containers that were placed stay where they are,
+    /// and count against their nodes if the former choice has counted them.
     pub fn set_placement(&mut self, placement: Placement) {
         self.config.placement = placement;
         self.nodes.set_placement(placement);

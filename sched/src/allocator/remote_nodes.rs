@@ -65,8 +65,8 @@ const REMEMBERED_MS: u64 = 30_000;
 /// started there, or the ResourceManager no longer lists the node.
 const REST_MS: u64 = 5_000;
 
-/// Most nodes of earlier lists that are remembered, together with those of a shorter list. The nodes
-/// seen longest ago are forgotten first. A longer list has enough without them.
+/// Most nodes of earlier lists that are remembered, together with those of a shorter list. The
+/// nodes seen longest ago are forgotten first. A longer list has enough without them.
 const REMEMBERED_MAX: usize = 2_000;
 
 /// Most containers whose end is awaited. Further ones are not counted against their node.
@@ -288,8 +288,8 @@ impl RemoteNodes {
         is_resting(&self.resting, node, now)
     }
 
-    /// Returns the containers that have not ended, with their nodes and the times at which they were
-    /// placed. Not known under [`Placement::ListOrder`].
+    /// Returns the containers that have not ended, with their nodes and the times at which they
+    /// were placed. Not known under [`Placement::ListOrder`].
     pub(super) fn live(&self) -> impl Iterator<Item = (&NodeId, MonoMillis)> {
         let live = self.live.values();
         live.map(|container| (&container.node, container.placed))

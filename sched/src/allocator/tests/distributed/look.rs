@@ -126,7 +126,7 @@ fn where_no_node_answers_every_container_has_one_while_there_are_nodes() {
     let to_free = hosts(&allocator)
         .into_iter()
         .filter(|host| free.contains(host));
-    // Of two random nodes one is free with 0.64, and a random one with 0.4.
+    // One of two random nodes is free with probability 0.64, and a single random one with 0.4.
     let to_free = to_free.count();
     assert!(to_free >= 14, "{to_free} of 30");
 }
