@@ -1,14 +1,15 @@
 //! What no policy can beat: a scheduler without delays that knows everything. Tasks start in any
 //! free place at once, and a job ends with its last task.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use sim::EventQueue;
 
 use crate::arm::Cost;
+use crate::job::{Job, Progress};
 use crate::measure::{ContainerSums, JobOutcome, Meter, Outcome, Window};
 use crate::waits::Waits;
-use crate::workload::Job;
 
 /// Order in which jobs are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,74 +22,120 @@ pub enum Order {
 
 enum Event {
     Arrives(usize),
-    Ends { job: usize, task_ms: u64 },
+    Ends { job: usize, task: usize },
 }
 
-struct Progress<'a> {
+struct Open<'a> {
     job: &'a Job,
-    /// Tasks that have started.
-    started: usize,
-    /// Tasks that have ended.
-    ended: usize,
+    progress: Progress<'a>,
+    /// Tasks that may start and have not, with the time since when.
+    pending: VecDeque<(Range<usize>, u64)>,
     left_ms: u64,
 }
 
 struct Cluster<'a> {
     order: Order,
     free: u64,
-    jobs: Vec<Progress<'a>>,
-    /// Jobs with tasks that have not started, the next one to be served first.
+    /// Jobs that have arrived and not ended.
+    jobs: BTreeMap<usize, Open<'a>>,
+    /// Those with tasks that may start, the next one to be served first.
     waiting: BTreeSet<(u64, usize)>,
     events: EventQueue<Event>,
+    meter: Meter,
+    waits: Waits,
 }
 
-impl Cluster<'_> {
-    fn key(&self, number: usize) -> (u64, usize) {
-        let left = match self.order {
-            Order::Fifo => 0,
-            Order::ShortestRemaining => self.jobs[number].left_ms,
+impl<'a> Cluster<'a> {
+    /// Changes a job and its place among those that wait. `change` returns the tasks that may start
+    /// because of it. A job whose last task has ended is forgotten.
+    fn change(&mut self, number: usize, change: impl FnOnce(&mut Open<'a>) -> Vec<Range<usize>>) {
+        let now_ms = self.events.now_ms();
+        let Some(mut open) = self.jobs.remove(&number) else {
+            return;
         };
-        (left, number)
+        self.waiting.remove(&(self.rank(&open), number));
+        for tasks in change(&mut open) {
+            self.meter.waiting += tasks.len() as u64;
+            open.pending.push_back((tasks, now_ms));
+        }
+        if !open.pending.is_empty() {
+            self.waiting.insert((self.rank(&open), number));
+        }
+        if !open.progress.is_over() {
+            self.jobs.insert(number, open);
+        }
     }
 
-    fn fill(&mut self, meter: &mut Meter, waits: &mut Waits) {
+    const fn rank(&self, open: &Open<'_>) -> u64 {
+        match self.order {
+            Order::Fifo => 0,
+            Order::ShortestRemaining => open.left_ms,
+        }
+    }
+
+    fn arrives(&mut self, number: usize, job: &'a Job) {
+        let (progress, tasks) = Progress::new(job);
+        let open = Open {
+            job,
+            progress,
+            pending: VecDeque::new(),
+            left_ms: job.work_ms(),
+        };
+        self.jobs.insert(number, open);
+        self.change(number, |_| tasks);
+    }
+
+    /// Takes the end of a task.
+    fn ends(&mut self, number: usize, task: usize) {
+        self.free += 1;
+        self.meter.running -= 1;
+        self.change(number, |open| {
+            open.left_ms -= open.job.task_ms[task];
+            open.progress.ended(task)
+        });
+    }
+
+    fn fill(&mut self) {
+        let now_ms = self.events.now_ms();
         while self.free > 0
-            && let Some(next) = self.waiting.first().copied()
+            && let Some((rank, number)) = self.waiting.first().copied()
+            && let Some(open) = self.jobs.get_mut(&number)
         {
-            let job = &mut self.jobs[next.1];
-            let task_ms = job.job.task_ms[job.started];
-            job.started += 1;
-            if job.started == job.job.task_ms.len() {
-                self.waiting.remove(&next);
+            let Some((tasks, since_ms)) = open.pending.front_mut() else {
+                self.waiting.remove(&(rank, number));
+                continue;
+            };
+            let (task, since_ms) = (tasks.start, *since_ms);
+            tasks.start += 1;
+            if tasks.start == tasks.end {
+                open.pending.pop_front();
             }
+            if open.pending.is_empty() {
+                self.waiting.remove(&(rank, number));
+            }
+            let task_ms = open.job.task_ms[task];
             self.free -= 1;
-            meter.running += 1;
-            meter.waiting -= 1;
-            *waits += self.events.now_ms() - job.job.arrives_ms;
-            let job = next.1;
-            self.events.push_in(task_ms, Event::Ends { job, task_ms });
+            self.meter.running += 1;
+            self.meter.waiting -= 1;
+            self.waits += now_ms - since_ms;
+            self.events
+                .push_in(task_ms, Event::Ends { job: number, task });
         }
     }
 }
 
 /// Runs the jobs on so many places.
 pub(crate) fn run(jobs: &[Job], order: Order, places: u64, window: Window) -> Outcome {
-    let mut meter = Meter::new(places, window);
     let mut outcomes: Vec<JobOutcome> = jobs.iter().map(JobOutcome::new).collect();
-    let progress = |job| Progress {
-        job,
-        started: 0,
-        ended: 0,
-        left_ms: job.work_ms(),
-    };
     let mut cluster = Cluster {
         order,
         free: places,
-        jobs: jobs.iter().map(progress).collect(),
+        jobs: BTreeMap::new(),
         waiting: BTreeSet::new(),
         events: EventQueue::default(),
+        meter: Meter::new(places, window),
+        waits: Waits::default(),
     };
-    let mut am_wait_ms = Waits::default();
     for (number, job) in jobs.iter().enumerate() {
         cluster
             .events
@@ -96,44 +143,32 @@ pub(crate) fn run(jobs: &[Job], order: Order, places: u64, window: Window) -> Ou
     }
     while let Some(event) = cluster.events.pop() {
         let now_ms = cluster.events.now_ms();
-        meter.advance(now_ms);
+        cluster.meter.advance(now_ms);
         match event {
-            Event::Arrives(number) => {
-                meter.waiting += outcomes[number].tasks;
-                cluster.waiting.insert(cluster.key(number));
-            }
-            Event::Ends { job, task_ms } => {
-                let key = cluster.key(job);
-                let waits = cluster.waiting.remove(&key);
-                let progress = &mut cluster.jobs[job];
-                progress.left_ms -= task_ms;
-                progress.ended += 1;
-                if progress.ended == progress.job.task_ms.len() {
+            Event::Arrives(number) => cluster.arrives(number, &jobs[number]),
+            Event::Ends { job, task } => {
+                cluster.ends(job, task);
+                if !cluster.jobs.contains_key(&job) {
                     outcomes[job].finished_ms = Some(now_ms);
                 }
-                if waits {
-                    cluster.waiting.insert(cluster.key(job));
-                }
-                cluster.free += 1;
-                meter.running -= 1;
             }
         }
-        cluster.fill(&mut meter, &mut am_wait_ms);
+        cluster.fill();
     }
     let tasks = outcomes.iter().map(|job| job.tasks).sum();
     Outcome {
         jobs: outcomes,
         containers: ContainerSums {
             tasks,
-            am_wait_ms,
+            am_wait_ms: cluster.waits,
             ..ContainerSums::default()
         },
-        means: meter.means(),
+        means: cluster.meter.means(),
         cost: Cost::default(),
         node_heartbeats: 0,
         ended_ms: cluster.events.now_ms(),
         events: cluster.events.events(),
-        used_each_second: meter.into_each_second(),
+        used_each_second: cluster.meter.into_each_second(),
     }
 }
 
@@ -142,11 +177,7 @@ mod tests {
     use super::*;
 
     fn job(arrives_ms: u64, task_ms: &[u64]) -> Job {
-        let task_ms = task_ms.to_vec();
-        Job {
-            arrives_ms,
-            task_ms,
-        }
+        Job::of(arrives_ms, task_ms.to_vec())
     }
 
     fn finished(order: Order, jobs: &[Job]) -> Vec<u64> {

@@ -23,6 +23,7 @@ pub mod arm;
 pub mod bound;
 pub mod builtin;
 pub mod delay;
+pub mod job;
 pub mod measure;
 mod node;
 mod numbers;

@@ -1,9 +1,9 @@
 //! What one run came to: every job, and sums over containers and time.
 
 use crate::arm::Cost;
+use crate::job::Job;
 use crate::numbers::{float, float_of, ratio};
 use crate::waits::Waits;
-use crate::workload::Job;
 
 /// Job of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use sim::Streams;
 
 use crate::arm::placer;
 use crate::bound;
+use crate::job::Job;
 use crate::measure::{Outcome, Window, measured};
 use crate::scenario::{Arm, Policy, Scenario};
 use crate::summary::RunFigures;
-use crate::workload::Job;
 use crate::world::World;
 
 /// Runs that have ended, of all.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use job_trace::{Tasks, TraceError, TraceJob};
 use thiserror::Error;
 
+use crate::job::{Job, Stage};
 use crate::numbers::{float, ratio, whole};
 use crate::scenario::Scenario;
-use crate::workload::Job;
 
 /// Most tasks of a trace that one simulation takes: each takes some 100 bytes.
 pub const TASKS_MAX: u64 = 20_000_000;
@@ -78,7 +78,7 @@ impl Loaded {
             }
             runs_on(scenario, &job)?;
             has_stages |= job.stages.len() > 1;
-            taken.push(flat(&job));
+            taken.push(taken_over(&job));
         }
         taken.sort_by_key(|job| job.arrives_ms);
         let Some(first) = taken.first().map(|job| job.arrives_ms) else {
@@ -112,7 +112,7 @@ impl Loaded {
         self.tasks
     }
 
-    /// Returns whether a job has stages, which a simulation does not keep apart.
+    /// Returns whether a job has more than one stage.
     #[must_use]
     pub const fn has_stages(&self) -> bool {
         self.has_stages
@@ -135,15 +135,25 @@ impl Loaded {
     }
 }
 
-/// Returns the job with all its tasks at once.
-fn flat(job: &TraceJob) -> Job {
-    let lengths = job.tasks().flat_map(|tasks| {
-        let count = usize::try_from(tasks.count).unwrap_or(usize::MAX);
-        std::iter::repeat_n(tasks.length_ms, count)
-    });
+/// Returns a job of a trace as a simulation runs it.
+fn taken_over(job: &TraceJob) -> Job {
+    let mut task_ms = Vec::new();
+    let stage = |stage: &job_trace::Stage| {
+        let begin = task_ms.len();
+        for tasks in &stage.tasks {
+            let count = usize::try_from(tasks.count).unwrap_or(usize::MAX);
+            task_ms.extend(std::iter::repeat_n(tasks.length_ms, count));
+        }
+        Stage {
+            tasks: begin..task_ms.len(),
+            after: stage.after.clone(),
+        }
+    };
+    let stages = job.stages.iter().map(stage).collect();
     Job {
         arrives_ms: job.submit_ms,
-        task_ms: lengths.collect(),
+        task_ms,
+        stages,
     }
 }
 
@@ -226,14 +236,16 @@ impl Survey {
 /// Returns a job as a trace has it.
 #[must_use]
 pub fn traced(number: usize, job: &Job) -> TraceJob {
-    let tasks = job.task_ms.iter().map(|length| Tasks::of(*length));
+    let stage = |stage: &Stage| job_trace::Stage {
+        after: stage.after.clone(),
+        tasks: (job.task_ms[stage.tasks.clone()].iter())
+            .map(|length| Tasks::of(*length))
+            .collect(),
+    };
     TraceJob {
         id: format!("job_{}", number + 1),
         submit_ms: job.arrives_ms,
-        stages: vec![job_trace::Stage {
-            after: Vec::new(),
-            tasks: tasks.collect(),
-        }],
+        stages: job.stages.iter().map(stage).collect(),
     }
 }
 
@@ -268,6 +280,18 @@ mod tests {
         assert_eq!(arrivals(&trace.at_load(0.0, 8)), [0, 4_000, 8_000]);
         scenario.workload.count = 2;
         assert_eq!(loaded(rows, &scenario).unwrap().jobs().len(), 2);
+    }
+
+    #[test]
+    fn stages_are_those_of_the_trace_also_when_it_is_written_again() {
+        let scenario = Scenario::read(SCENARIO).unwrap();
+        let rows = "a,7,1,,2,4000,,,,\na,7,2,,1,5000,,,,\na,7,3,1+2,1,6000,,,,\n";
+        let trace = loaded(rows, &scenario).unwrap();
+        let job = &trace.jobs()[0];
+        assert_eq!(job.task_ms, [4_000, 4_000, 5_000, 6_000]);
+        let after: Vec<&[usize]> = job.stages.iter().map(|stage| &*stage.after).collect();
+        assert_eq!(after, [&[] as &[usize], &[], &[0, 1]]);
+        assert_eq!(taken_over(&traced(0, job)), *job);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use sim::{Distribution, Random, Streams};
 
+use crate::job::Job;
 use crate::numbers::{float, whole};
 use crate::scenario::ScenarioProblem;
 use crate::trace::Loaded;
@@ -31,6 +32,9 @@ pub struct WorkloadSpec {
     /// Length of a task, where the kind has a fixed one.
     #[serde(default = "ten_seconds")]
     pub task_ms: u64,
+    /// Stages of a job, each of which follows the one before it. A trace has its own.
+    #[serde(default = "one")]
+    pub stages: u32,
     /// File of the trace, for jobs of the kind `trace`.
     #[serde(default)]
     pub trace: String,
@@ -47,6 +51,10 @@ pub struct WorkloadSpec {
 
 const fn place_memory() -> u64 {
     job_trace::MEMORY_MB
+}
+
+const fn one() -> u32 {
+    1
 }
 
 const fn hundred() -> u32 {
@@ -77,23 +85,6 @@ pub enum JobKind {
     Facebook,
     /// Jobs of a trace.
     Trace,
-}
-
-/// Job: its arrival and the length of each task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
-    /// Arrival, in milliseconds since the begin.
-    pub arrives_ms: u64,
-    /// Length of each task in milliseconds, at least 1.
-    pub task_ms: Vec<u64>,
-}
-
-impl Job {
-    /// Returns the work of all tasks in milliseconds.
-    #[must_use]
-    pub fn work_ms(&self) -> u64 {
-        self.task_ms.iter().sum()
-    }
 }
 
 impl WorkloadSpec {
@@ -130,6 +121,12 @@ impl WorkloadSpec {
         if self.task_ms == 0 {
             add("task-ms", "0: a task takes at least a millisecond");
         }
+        if self.stages == 0 {
+            add("stages", "0: a job has at least one stage");
+        }
+        if self.stages > 1 && is_trace {
+            add("stages", "the jobs of a trace have their own");
+        }
         found
     }
 
@@ -147,7 +144,11 @@ impl WorkloadSpec {
     #[must_use]
     pub fn described(&self) -> String {
         let Some(loaded) = &self.loaded else {
-            return format!("{} jobs at a load of {}", self.count, self.load);
+            let stages = match self.stages {
+                1 => String::new(),
+                stages => format!(" in {stages} stages"),
+            };
+            return format!("{} jobs{stages} at a load of {}", self.count, self.load);
         };
         let load = if self.load > 0.0 {
             format!("stretched to a load of {}", self.load)
@@ -155,12 +156,12 @@ impl WorkloadSpec {
             "as recorded".to_owned()
         };
         let stages = if loaded.has_stages() {
-            ", all stages of a job at once"
+            " in stages"
         } else {
             ""
         };
         let (jobs, tasks) = (loaded.jobs().len(), loaded.tasks());
-        format!("{jobs} jobs with {tasks} tasks of a trace, {load}{stages}, one place for each")
+        format!("{jobs} jobs{stages} with {tasks} tasks of a trace, {load}, one place for each")
     }
 
     fn mean_tasks(&self) -> f64 {
@@ -184,7 +185,10 @@ impl WorkloadSpec {
             return loaded.at_load(self.load, places);
         }
         let mut sizes = streams.stream("sizes", 0);
-        let mut jobs: Vec<Job> = (0..self.count).map(|_| self.job(&mut sizes)).collect();
+        let stages = usize::try_from(self.stages).unwrap_or(usize::MAX);
+        let mut jobs: Vec<Job> = (0..self.count)
+            .map(|_| Job::in_sequence(0, self.lengths(&mut sizes), stages))
+            .collect();
         let mut arrivals = streams.stream("arrivals", 0);
         let work_ms: u64 = jobs.iter().map(Job::work_ms).sum();
         let length_ms = float(work_ms) / (float(places) * self.load);
@@ -197,10 +201,18 @@ impl WorkloadSpec {
         jobs
     }
 
-    fn job(&self, sizes: &mut Random) -> Job {
+    /// Draws the lengths of a job's tasks.
+    fn lengths(&self, sizes: &mut Random) -> Vec<u64> {
         let (tasks, mean_ms) = match self.jobs {
-            JobKind::Exponential => return self.exponential_job(sizes),
-            JobKind::Mixed => return self.mixed_job(sizes),
+            JobKind::Exponential => {
+                let length = |_| whole(float(self.task_ms) * exponential(sizes)).max(1);
+                return (0..self.tasks).map(length).collect();
+            }
+            JobKind::Mixed => {
+                let mean_ms = |number| if number % 5 == 4 { 50_000 } else { 5_000 };
+                let length = |number| around(mean_ms(number), sizes);
+                return (0..self.tasks).map(length).collect();
+            }
             // Without its trace a job is nothing: one task of a millisecond.
             JobKind::Trace => (1, 1),
             JobKind::Even => (u64::from(self.tasks), self.task_ms),
@@ -217,10 +229,7 @@ impl WorkloadSpec {
                 (tasks, log_normal(sizes, 15_000.0, 1.5))
             }
         };
-        Job {
-            arrives_ms: 0,
-            task_ms: (0..tasks.max(1)).map(|_| around(mean_ms, sizes)).collect(),
-        }
+        (0..tasks.max(1)).map(|_| around(mean_ms, sizes)).collect()
     }
 }
 
@@ -228,25 +237,6 @@ impl WorkloadSpec {
 fn around(mean_ms: u64, sizes: &mut Random) -> u64 {
     let spread = mean_ms * TASK_SPREAD_PERCENT / 100;
     sizes.within((mean_ms - spread).max(1)..=mean_ms + spread)
-}
-
-impl WorkloadSpec {
-    fn mixed_job(&self, sizes: &mut Random) -> Job {
-        let mean_ms = |number: u32| if number % 5 == 4 { 50_000 } else { 5_000 };
-        let tasks = (0..self.tasks).map(|number| around(mean_ms(number), sizes));
-        Job {
-            arrives_ms: 0,
-            task_ms: tasks.collect(),
-        }
-    }
-
-    fn exponential_job(&self, sizes: &mut Random) -> Job {
-        let length = |_| whole(float(self.task_ms) * exponential(sizes)).max(1);
-        Job {
-            arrives_ms: 0,
-            task_ms: (0..self.tasks).map(length).collect(),
-        }
-    }
 }
 
 /// Draws from the exponential distribution with the mean 1.
@@ -315,6 +305,7 @@ mod tests {
             load: 0.8,
             tasks: 100,
             task_ms: 10_000,
+            stages: 1,
             trace: String::new(),
             format: String::new(),
             place_memory_mb: place_memory(),

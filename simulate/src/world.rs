@@ -1,22 +1,24 @@
 //! One run of an arm: the loop over events in virtual time.
 
 mod delays;
+mod masters;
 mod probes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 use sim::{EventQueue, Streams};
 
-use crate::arm::{MasterCall, Placed, Placer, job_of, scheduler_config};
+use crate::arm::{Placer, job_of, scheduler_config};
+use crate::job::Job;
 use crate::measure::{ContainerSums, JobOutcome, Meter, Outcome, Window};
 use crate::node::{News, Node};
 use crate::scenario::{Arm, Comparator, Scenario};
-use crate::workload::Job;
 
 use self::delays::Delayed;
+use self::masters::{Ended, Master};
 
 /// Interval at which the queues of all nodes are looked at for the result.
 const SAMPLE_MS: u64 = 1_000;
@@ -38,21 +40,6 @@ enum Event {
     Binds(ContainerId),
     /// The cancelling of a probe reaches its node.
     Cancels(ContainerId),
-}
-
-/// ApplicationMaster of a job: a model. Asks again for what was refused, shed or evicted.
-struct Master {
-    /// Tasks without a container, with the time since when.
-    pending: VecDeque<(usize, u64)>,
-    /// Tasks that have not ended.
-    left: usize,
-    /// Ends that the ResourceManager tells with the next answer.
-    ended: Vec<(ContainerId, ContainerExitStatus)>,
-    /// Tasks of containers that have ended without success, with the time of that, until the
-    /// master learns of it.
-    failed: BTreeMap<ContainerId, (usize, u64)>,
-    /// Probes without a place.
-    probes: BTreeSet<ContainerId>,
 }
 
 /// Container that has not ended.
@@ -80,7 +67,7 @@ pub(crate) struct World<'a> {
     jobs: &'a [Job],
     placer: Box<dyn Placer>,
     nodes: Vec<Node>,
-    masters: Vec<Option<Master>>,
+    masters: Vec<Option<Master<'a>>>,
     unfinished: usize,
     live: BTreeMap<ContainerId, Live>,
     /// Probes that have ended without a task, until their node reports it.
@@ -219,92 +206,6 @@ impl<'a> World<'a> {
         }
     }
 
-    fn job_arrives(&mut self, job: usize, now: MonoMillis) {
-        let tasks = self.jobs[job].task_ms.len();
-        self.masters[job] = Some(Master {
-            pending: (0..tasks).map(|task| (task, now.0)).collect(),
-            left: tasks,
-            ended: Vec::new(),
-            failed: BTreeMap::new(),
-            probes: BTreeSet::new(),
-        });
-        self.meter.waiting += tasks as u64;
-        self.placer.job_arrives(job, now);
-        let phase = self.delays.am_phase();
-        self.events.push_in(phase, Event::MasterCalls(job));
-    }
-
-    fn master_calls(&mut self, job: usize, now: MonoMillis) {
-        let Some(master) = &mut self.masters[job] else {
-            return;
-        };
-        let ended = std::mem::take(&mut master.ended);
-        let call = MasterCall {
-            job,
-            wanted: u32::try_from(master.pending.len()).unwrap_or(u32::MAX),
-            probes: u32::try_from(master.probes.len()).unwrap_or(u32::MAX),
-            ended: &ended,
-            now,
-        };
-        let placed = self.placer.master_calls(&call, &self.nodes);
-        for given in placed {
-            self.assign(job, given, now);
-        }
-        let Some(master) = &mut self.masters[job] else {
-            return;
-        };
-        for (id, _) in &ended {
-            match master.failed.remove(id) {
-                Some(again) => master.pending.push_back(again),
-                None => master.left -= 1,
-            }
-        }
-        if master.left == 0 {
-            self.masters[job] = None;
-            self.placer.job_ends(job);
-            self.outcomes[job].finished_ms = Some(now.0);
-            self.unfinished -= 1;
-        } else {
-            let interval = self.delays.am_heartbeat();
-            self.events.push_in(interval, Event::MasterCalls(job));
-        }
-    }
-
-    /// Gives a container to the first task that waits.
-    fn assign(&mut self, job: usize, given: Placed, now: MonoMillis) {
-        let Some(master) = &mut self.masters[job] else {
-            return;
-        };
-        let task = if given.is_probe {
-            master.probes.insert(given.id);
-            None
-        } else {
-            let Some((task, since)) = master.pending.pop_front() else {
-                return;
-            };
-            self.sums.am_wait_ms += now.0 - since;
-            Some(task)
-        };
-        let live = Live {
-            node: given.node,
-            task,
-            has_arrived: false,
-            execution_type: given.execution_type,
-            arrived_ms: 0,
-            is_launching: false,
-            runs: false,
-            exits_ms: None,
-        };
-        self.live.insert(given.id, live);
-        let call_ms = self.placer.answer_delay_ms() + self.delays.start_call();
-        if call_ms == 0 {
-            self.start(given.id, now);
-        } else {
-            let event = Event::Start(given.id);
-            self.events.push_in(call_ms, event);
-        }
-    }
-
     fn start(&mut self, id: ContainerId, now: MonoMillis) {
         if self.is_needless(id) {
             return;
@@ -363,7 +264,7 @@ impl<'a> World<'a> {
             if !self.void.remove(&id)
                 && let Some(master) = &mut self.masters[job_of(&id)]
             {
-                master.ended.push((id, status));
+                master.told(id, status);
             }
         }
         let mut news = Vec::new();
@@ -455,17 +356,21 @@ impl<'a> World<'a> {
             self.forget_probe(id);
             return;
         };
-        if status == ContainerExitStatus::SUCCESS {
-            return;
+        if status != ContainerExitStatus::SUCCESS {
+            if live.runs {
+                self.meter.waiting += 1;
+            }
+            if !live.is_launching {
+                self.sums.node_wait_ms += now.0 - live.arrived_ms;
+            }
         }
-        if live.runs {
-            self.meter.waiting += 1;
-        }
-        if !live.is_launching {
-            self.sums.node_wait_ms += now.0 - live.arrived_ms;
-        }
+        let end = Ended {
+            task,
+            succeeded: status == ContainerExitStatus::SUCCESS,
+            at_ms: now.0,
+        };
         if let Some(master) = &mut self.masters[job_of(&id)] {
-            master.failed.insert(id, (task, now.0));
+            master.ends(id, end);
         }
     }
 }

@@ -21,10 +21,7 @@ fn with_world<T>(
         "#
     );
     let scenario = Scenario::read(&text).unwrap();
-    let job = |(arrives_ms, task_ms): &(u64, u64)| Job {
-        arrives_ms: *arrives_ms,
-        task_ms: vec![*task_ms],
-    };
+    let job = |(arrives_ms, task_ms): &(u64, u64)| Job::of(*arrives_ms, vec![*task_ms]);
     let jobs: Vec<Job> = jobs.iter().map(job).collect();
     let (arm, streams) = (&scenario.arms[0], Streams::new(1));
     let window = Window {

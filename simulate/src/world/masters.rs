@@ -1,0 +1,158 @@
+//! ApplicationMasters: a model. They ask again for what was refused, shed or evicted, and begin a
+//! stage when they have learnt of the last end of those before it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
+
+use super::{Event, Live, World};
+use crate::arm::{MasterCall, Placed};
+use crate::job::{Job, Progress};
+
+/// End of a container, as its node knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) task: usize,
+    pub(super) succeeded: bool,
+    pub(super) at_ms: u64,
+}
+
+/// ApplicationMaster of a job.
+pub(super) struct Master<'a> {
+    /// Tasks without a container, with the time since when.
+    pub(super) pending: VecDeque<(usize, u64)>,
+    /// What the master knows to have ended.
+    progress: Progress<'a>,
+    /// Ends that the ResourceManager tells with the next answer.
+    told: Vec<(ContainerId, ContainerExitStatus)>,
+    /// Ends until the master learns of them.
+    ends: BTreeMap<ContainerId, Ended>,
+    /// Probes without a place.
+    pub(super) probes: BTreeSet<ContainerId>,
+}
+
+impl<'a> Master<'a> {
+    /// Returns the master of a job that arrives.
+    fn new(job: &'a Job, now_ms: u64) -> Self {
+        let (progress, tasks) = Progress::new(job);
+        let tasks = tasks.into_iter().flatten();
+        Self {
+            pending: tasks.map(|task| (task, now_ms)).collect(),
+            progress,
+            told: Vec::new(),
+            ends: BTreeMap::new(),
+            probes: BTreeSet::new(),
+        }
+    }
+
+    /// Notes the end of a container, of which the master has not learnt.
+    pub(super) fn ends(&mut self, id: ContainerId, end: Ended) {
+        self.ends.insert(id, end);
+    }
+
+    /// Has the next answer tell of an end.
+    pub(super) fn told(&mut self, id: ContainerId, status: ContainerExitStatus) {
+        self.told.push((id, status));
+    }
+
+    /// Learns of ends. Returns the number of tasks of stages that begin.
+    fn learn(&mut self, ended: &[(ContainerId, ContainerExitStatus)], now_ms: u64) -> u64 {
+        let mut begun = 0;
+        for (id, _) in ended {
+            let Some(end) = self.ends.remove(id) else {
+                continue;
+            };
+            if !end.succeeded {
+                self.pending.push_back((end.task, end.at_ms));
+                continue;
+            }
+            for tasks in self.progress.ended(end.task) {
+                begun += tasks.len() as u64;
+                self.pending.extend(tasks.map(|task| (task, now_ms)));
+            }
+        }
+        begun
+    }
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+impl World<'_> {
+    pub(super) fn job_arrives(&mut self, job: usize, now: MonoMillis) {
+        let master = Master::new(&self.jobs[job], now.0);
+        self.meter.waiting += master.pending.len() as u64;
+        self.masters[job] = Some(master);
+        self.placer.job_arrives(job, now);
+        let phase = self.delays.am_phase();
+        self.events.push_in(phase, Event::MasterCalls(job));
+    }
+
+    pub(super) fn master_calls(&mut self, job: usize, now: MonoMillis) {
+        let Some(master) = &mut self.masters[job] else {
+            return;
+        };
+        let ended = std::mem::take(&mut master.told);
+        let call = MasterCall {
+            job,
+            wanted: count(master.pending.len()),
+            probes: count(master.probes.len()),
+            ended: &ended,
+            now,
+        };
+        let placed = self.placer.master_calls(&call, &self.nodes);
+        for given in placed {
+            self.assign(job, given, now);
+        }
+        let Some(master) = &mut self.masters[job] else {
+            return;
+        };
+        // What begins now is asked for with the next call.
+        self.meter.waiting += master.learn(&ended, now.0);
+        if master.progress.is_over() {
+            self.masters[job] = None;
+            self.placer.job_ends(job);
+            self.outcomes[job].finished_ms = Some(now.0);
+            self.unfinished -= 1;
+        } else {
+            let interval = self.delays.am_heartbeat();
+            self.events.push_in(interval, Event::MasterCalls(job));
+        }
+    }
+
+    /// Gives a container to the first task that waits.
+    fn assign(&mut self, job: usize, given: Placed, now: MonoMillis) {
+        let Some(master) = &mut self.masters[job] else {
+            return;
+        };
+        let task = if given.is_probe {
+            master.probes.insert(given.id);
+            None
+        } else {
+            let Some((task, since)) = master.pending.pop_front() else {
+                return;
+            };
+            self.sums.am_wait_ms += now.0 - since;
+            Some(task)
+        };
+        let live = Live {
+            node: given.node,
+            task,
+            has_arrived: false,
+            execution_type: given.execution_type,
+            arrived_ms: 0,
+            is_launching: false,
+            runs: false,
+            exits_ms: None,
+        };
+        self.live.insert(given.id, live);
+        let call_ms = self.placer.answer_delay_ms() + self.delays.start_call();
+        if call_ms == 0 {
+            self.start(given.id, now);
+        } else {
+            let event = Event::Start(given.id);
+            self.events.push_in(call_ms, event);
+        }
+    }
+}
