@@ -19,7 +19,7 @@ use sched::{
 use sim::Streams;
 
 use crate::node::{Node, SIZE, node_id};
-use crate::scenario::{Arm, Policy, Settings};
+use crate::scenario::{Arm, Cluster, Policy, Settings};
 
 /// Start of the simulated ResourceManager, a part of every id.
 const CLUSTER_TIMESTAMP: i64 = 1_700_000_000_000;
@@ -108,13 +108,9 @@ pub(crate) trait Placer {
 }
 
 /// Creates the placement of an arm; `None` for a bound, which has no cluster.
-pub(crate) fn placer(
-    arm: &Arm,
-    nodes: usize,
-    places: u32,
-    streams: Streams,
-) -> Option<Box<dyn Placer>> {
+pub(crate) fn placer(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dyn Placer>> {
     let settings = &arm.settings;
+    let nodes = cluster.node_count();
     let hadoop = |allocator| -> Box<dyn Placer> {
         Box::new(hadoop::Hadoop::new(settings, allocator, streams))
     };
@@ -122,7 +118,7 @@ pub(crate) fn placer(
         Box::new(sampled::Sampled::new(settings, mode, nodes, streams))
     };
     let guaranteed =
-        |order| -> Box<dyn Placer> { Box::new(guaranteed::Guaranteed::new(nodes, places, order)) };
+        |order| -> Box<dyn Placer> { Box::new(guaranteed::Guaranteed::new(cluster, order)) };
     Some(match arm.policy {
         Policy::Spread => Box::new(distributed::Distributed::new(
             settings,

@@ -9,6 +9,7 @@ use sim::EventQueue;
 use crate::arm::Cost;
 use crate::job::{Job, Progress};
 use crate::measure::{ContainerSums, JobOutcome, Meter, Outcome, Window};
+use crate::scenario::{Cluster, NodeKind};
 use crate::waits::Waits;
 
 /// Order in which jobs are served.
@@ -22,7 +23,12 @@ pub enum Order {
 
 enum Event {
     Arrives(usize),
-    Ends { job: usize, task: usize },
+    Ends {
+        job: usize,
+        task: usize,
+        /// Kind of the node.
+        kind: usize,
+    },
 }
 
 struct Open<'a> {
@@ -33,9 +39,10 @@ struct Open<'a> {
     left_ms: u64,
 }
 
-struct Cluster<'a> {
+struct Places<'a> {
     order: Order,
-    free: u64,
+    /// Kinds of nodes with their free places, the fastest first.
+    free: Vec<(NodeKind, u64)>,
     /// Jobs that have arrived and not ended.
     jobs: BTreeMap<usize, Open<'a>>,
     /// Those with tasks that may start, the next one to be served first.
@@ -45,7 +52,7 @@ struct Cluster<'a> {
     waits: Waits,
 }
 
-impl<'a> Cluster<'a> {
+impl<'a> Places<'a> {
     /// Changes a job and its place among those that wait. `change` returns the tasks that may start
     /// because of it. A job whose last task has ended is forgotten.
     fn change(&mut self, number: usize, change: impl FnOnce(&mut Open<'a>) -> Vec<Range<usize>>) {
@@ -86,8 +93,8 @@ impl<'a> Cluster<'a> {
     }
 
     /// Takes the end of a task.
-    fn ends(&mut self, number: usize, task: usize) {
-        self.free += 1;
+    fn ends(&mut self, number: usize, task: usize, kind: usize) {
+        self.free[kind].1 += 1;
         self.meter.running -= 1;
         self.change(number, |open| {
             open.left_ms -= open.job.task_ms[task];
@@ -97,7 +104,7 @@ impl<'a> Cluster<'a> {
 
     fn fill(&mut self) {
         let now_ms = self.events.now_ms();
-        while self.free > 0
+        while let Some(kind) = self.free.iter().position(|(_, free)| *free > 0)
             && let Some((rank, number)) = self.waiting.first().copied()
             && let Some(open) = self.jobs.get_mut(&number)
         {
@@ -113,27 +120,32 @@ impl<'a> Cluster<'a> {
             if open.pending.is_empty() {
                 self.waiting.remove(&(rank, number));
             }
-            let task_ms = open.job.task_ms[task];
-            self.free -= 1;
+            let task_ms = self.free[kind].0.time_of(open.job.task_ms[task]);
+            self.free[kind].1 -= 1;
             self.meter.running += 1;
             self.meter.waiting -= 1;
             self.waits += now_ms - since_ms;
+            let job = number;
             self.events
-                .push_in(task_ms, Event::Ends { job: number, task });
+                .push_in(task_ms, Event::Ends { job, task, kind });
         }
     }
 }
 
-/// Runs the jobs on so many places.
-pub(crate) fn run(jobs: &[Job], order: Order, places: u64, window: Window) -> Outcome {
+/// Runs the jobs on the places of a cluster. A task starts on the fastest that is free.
+pub(crate) fn run(jobs: &[Job], order: Order, nodes: &Cluster, window: Window) -> Outcome {
     let mut outcomes: Vec<JobOutcome> = jobs.iter().map(JobOutcome::new).collect();
-    let mut cluster = Cluster {
+    let mut free: Vec<(NodeKind, u64)> = (nodes.kinds())
+        .map(|kind| (kind, kind.all_places()))
+        .collect();
+    free.sort_by(|(one, _), (other, _)| other.speed.total_cmp(&one.speed));
+    let mut cluster = Places {
         order,
-        free: places,
+        free,
         jobs: BTreeMap::new(),
         waiting: BTreeSet::new(),
         events: EventQueue::default(),
-        meter: Meter::new(places, window),
+        meter: Meter::new(nodes.all_places(), window),
         waits: Waits::default(),
     };
     for (number, job) in jobs.iter().enumerate() {
@@ -146,8 +158,8 @@ pub(crate) fn run(jobs: &[Job], order: Order, places: u64, window: Window) -> Ou
         cluster.meter.advance(now_ms);
         match event {
             Event::Arrives(number) => cluster.arrives(number, &jobs[number]),
-            Event::Ends { job, task } => {
-                cluster.ends(job, task);
+            Event::Ends { job, task, kind } => {
+                cluster.ends(job, task, kind);
                 if !cluster.jobs.contains_key(&job) {
                     outcomes[job].finished_ms = Some(now_ms);
                 }
@@ -185,7 +197,13 @@ mod tests {
             from_ms: 0,
             to_ms: u64::MAX,
         };
-        let outcome = run(jobs, order, 2, window);
+        let nodes = Cluster {
+            nodes: 1,
+            places: 2,
+            speed: 1.0,
+            more: Vec::new(),
+        };
+        let outcome = run(jobs, order, &nodes, window);
         let ends = outcome.jobs.iter().map(|job| job.finished_ms.unwrap());
         ends.collect()
     }

@@ -9,6 +9,8 @@ use sched::{
     Event, KillReason, NodeLoad, Note, Sight,
 };
 
+use crate::scenario::NodeKind;
+
 /// Size of every container.
 pub(crate) const SIZE: Resource = Resource::new(1_024, 1);
 
@@ -31,6 +33,7 @@ pub(crate) enum News {
 
 /// Node of the cluster.
 pub(crate) struct Node {
+    pub(crate) kind: NodeKind,
     scheduler: ContainerScheduler,
     /// Containers that have ended since the last heartbeat.
     pub(crate) completed: Vec<(ContainerId, ContainerExitStatus)>,
@@ -47,12 +50,14 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(
-        places: u32,
+        kind: NodeKind,
         config: ContainerSchedulerConfig,
         estimates_waits: bool,
     ) -> Self {
+        let places = kind.places;
         let room = Resource::new(SIZE.memory_mb * u64::from(places), SIZE.vcores * places);
         Self {
+            kind,
             scheduler: ContainerScheduler::new(config, room),
             completed: Vec::new(),
             beats_out_of_turn: false,

@@ -84,7 +84,7 @@ pub fn run(
 /// Runs one arm with one seed.
 fn run_one(scenario: &Scenario, arm: &Arm, seed: u64) -> RunFigures {
     let streams = Streams::new(seed);
-    let jobs = scenario.workload.jobs(streams, scenario.places());
+    let jobs = scenario.workload.jobs(streams, scenario.cluster.capacity());
     let outcome = outcome(scenario, arm, &jobs, streams);
     let run = scenario.run;
     let range = measured(jobs.len(), run.warm_up_percent, run.tail_percent);
@@ -100,10 +100,9 @@ pub(crate) fn outcome(scenario: &Scenario, arm: &Arm, jobs: &[Job], streams: Str
         from_ms: arrival(range.start),
         to_ms: arrival(range.end.saturating_sub(1)),
     };
-    let (nodes, places) = (scenario.cluster.nodes, scenario.cluster.places);
-    match placer(arm, nodes, places, streams) {
+    match placer(arm, &scenario.cluster, streams) {
         Some(placer) => World::new(scenario, arm, placer, jobs, window, streams).run(),
-        None => bound::run(jobs, order_of(arm.policy), scenario.places(), window),
+        None => bound::run(jobs, order_of(arm.policy), &scenario.cluster, window),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Scenarios: cluster, delays, workload, arms and seeds of a simulation, as TOML.
 
 mod check;
+mod cluster;
 mod delays;
 mod known;
 mod suggest;
@@ -15,6 +16,7 @@ use thiserror::Error;
 use crate::workload::WorkloadSpec;
 
 pub use check::ScenarioProblem;
+pub use cluster::{Cluster, NodeKind};
 pub use delays::{Delays, PROFILES};
 pub use known::Known;
 
@@ -57,16 +59,6 @@ pub struct Scenario {
     /// Policies to compare.
     #[serde(rename = "arm")]
     pub arms: Vec<Arm>,
-}
-
-/// Nodes of the cluster, all of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Cluster {
-    /// Number of nodes.
-    pub nodes: usize,
-    /// Containers that run on a node at a time.
-    pub places: u32,
 }
 
 /// Seeds and bounds of the runs.
@@ -338,12 +330,6 @@ impl Scenario {
     pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
         let first = self.run.first_seed;
         (0..self.run.seeds).map(move |number| first.wrapping_add(number))
-    }
-
-    /// Returns the places of the whole cluster.
-    #[must_use]
-    pub fn places(&self) -> u64 {
-        u64::try_from(self.cluster.nodes).unwrap_or(u64::MAX) * u64::from(self.cluster.places)
     }
 
     /// Returns the labels that stand for more than one arm.

@@ -150,7 +150,7 @@ impl RunFigures {
             per_second(outcome.cost.list_entries),
             ratio(
                 per_second(outcome.cost.looks),
-                float_of(scenario.cluster.nodes),
+                float_of(scenario.cluster.node_count()),
             ),
             per_second(outcome.cost.list_entries * ENTRY_NANOSECONDS) / 1e9,
         ];

@@ -90,13 +90,12 @@ fn write_table(
 /// Returns what every result states beside its figures.
 #[must_use]
 pub fn headline(scenario: &Scenario) -> String {
-    let (cluster, delays, workload) = (scenario.cluster, &scenario.delays, &scenario.workload);
+    let (delays, workload) = (&scenario.delays, &scenario.workload);
     format!(
-        "{}\n{} nodes of {} places, {}, {} {}; heartbeat of masters {}, \
+        "{}\n{}, {}, {} {}; heartbeat of masters {}, \
          of nodes {}{}, launch {} (profile {}{}); the first {} % of the jobs are left out",
         scenario.title,
-        cluster.nodes,
-        cluster.places,
+        scenario.cluster.described(),
         workload.described(),
         scenario.run.seeds,
         if scenario.run.seeds == 1 {

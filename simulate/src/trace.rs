@@ -118,14 +118,14 @@ impl Loaded {
         self.has_stages
     }
 
-    /// Returns the jobs with gaps stretched so that they offer this load to so many places; for a
-    /// load of 0 as they were recorded. Never longer than [`SPAN_MAX_MS`].
-    pub(crate) fn at_load(&self, load: f64, places: u64) -> Vec<Job> {
+    /// Returns the jobs with gaps stretched so that they offer this load to a cluster of this
+    /// capacity; for a load of 0 as they were recorded. Never longer than [`SPAN_MAX_MS`].
+    pub(crate) fn at_load(&self, load: f64, capacity: f64) -> Vec<Job> {
         let mut jobs = self.jobs.to_vec();
         let span = jobs.last().map_or(0, |job| job.arrives_ms);
         if load > 0.0 && span > 0 {
             let work: u64 = jobs.iter().map(Job::work_ms).fold(0, u64::saturating_add);
-            let wanted = ratio(float(work), float(places) * load).min(float(SPAN_MAX_MS));
+            let wanted = ratio(float(work), capacity * load).min(float(SPAN_MAX_MS));
             let factor = wanted / float(span);
             for job in &mut jobs {
                 job.arrives_ms = whole(float(job.arrives_ms) * factor);
@@ -159,7 +159,7 @@ fn taken_over(job: &TraceJob) -> Job {
 
 /// Refuses a job with a container that no node can hold, or with a task that takes too long.
 fn runs_on(scenario: &Scenario, job: &TraceJob) -> Result<(), LoadError> {
-    let places = u64::from(scenario.cluster.places);
+    let places = u64::from(scenario.cluster.largest());
     let memory_mb = places.saturating_mul(scenario.workload.place_memory_mb);
     let does_not_fit =
         |tasks: &&Tasks| tasks.memory_mb > memory_mb || u64::from(tasks.vcores) > places;
@@ -224,12 +224,12 @@ impl Survey {
         Ok(found)
     }
 
-    /// Returns the load that the trace offers to so many places as it was recorded; 0 if all jobs
-    /// arrive at once.
+    /// Returns the load that the trace offers to a cluster of this capacity as it was recorded; 0 if
+    /// all jobs arrive at once.
     #[must_use]
-    pub fn load(&self, places: u64) -> f64 {
+    pub fn load(&self, capacity: f64) -> f64 {
         let span = self.arrivals_ms.map_or(0, |(first, last)| last - first);
-        ratio(float(self.work_ms), float(span) * float(places))
+        ratio(float(self.work_ms), float(span) * capacity)
     }
 }
 
@@ -276,8 +276,8 @@ mod tests {
         assert_eq!(trace.tasks(), 4);
         assert_eq!(trace.jobs()[2].task_ms, [4_000, 4_000]);
         // 24 s of work on 8 places are a load of a half in 6 s.
-        assert_eq!(arrivals(&trace.at_load(0.5, 8)), [0, 3_000, 6_000]);
-        assert_eq!(arrivals(&trace.at_load(0.0, 8)), [0, 4_000, 8_000]);
+        assert_eq!(arrivals(&trace.at_load(0.5, 8.0)), [0, 3_000, 6_000]);
+        assert_eq!(arrivals(&trace.at_load(0.0, 8.0)), [0, 4_000, 8_000]);
         scenario.workload.count = 2;
         assert_eq!(loaded(rows, &scenario).unwrap().jobs().len(), 2);
     }
@@ -340,6 +340,6 @@ mod tests {
             arrivals_ms: Some((1_000, 3_000)),
         };
         assert_eq!(survey, expected);
-        assert!((survey.load(8) - 0.25).abs() < 1e-9);
+        assert!((survey.load(8.0) - 0.25).abs() < 1e-9);
     }
 }

@@ -21,7 +21,7 @@ pub struct WorkloadSpec {
     /// Number of jobs. Of a trace the first so many; 0: all of them.
     #[serde(default)]
     pub count: u64,
-    /// Offered load: work that arrives in a second, as a share of the cluster's places. From 1 on
+    /// Offered load: work that arrives in a second, as a share of what the cluster can do. From 1 on
     /// the cluster cannot keep up. The gaps of a trace are stretched to meet it; 0: they stay as
     /// they were recorded.
     #[serde(default)]
@@ -175,14 +175,15 @@ impl WorkloadSpec {
         }
     }
 
-    /// Returns the jobs of a seed in the order of arrival, for a cluster with so many places.
+    /// Returns the jobs of a seed in the order of arrival, for a cluster of this capacity: the work
+    /// in milliseconds that it does in one.
     ///
     /// The rate of arrivals follows from the work that the jobs of the seed really have: of heavy
     /// tails, a few jobs decide.
     #[must_use]
-    pub fn jobs(&self, streams: Streams, places: u64) -> Vec<Job> {
+    pub fn jobs(&self, streams: Streams, capacity: f64) -> Vec<Job> {
         if let Some(loaded) = &self.loaded {
-            return loaded.at_load(self.load, places);
+            return loaded.at_load(self.load, capacity);
         }
         let mut sizes = streams.stream("sizes", 0);
         let stages = usize::try_from(self.stages).unwrap_or(usize::MAX);
@@ -191,7 +192,7 @@ impl WorkloadSpec {
             .collect();
         let mut arrivals = streams.stream("arrivals", 0);
         let work_ms: u64 = jobs.iter().map(Job::work_ms).sum();
-        let length_ms = float(work_ms) / (float(places) * self.load);
+        let length_ms = float(work_ms) / (capacity * self.load);
         let mean_gap_ms = length_ms / float(self.count.max(1));
         let mut at_ms = 0.0;
         for job in &mut jobs {
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn mixed_jobs_have_four_short_tasks_for_each_long_one() {
-        let jobs = spec(JobKind::Mixed, 50).jobs(Streams::new(3), 800);
+        let jobs = spec(JobKind::Mixed, 50).jobs(Streams::new(3), 800.0);
         for job in &jobs {
             let short = |ms: &u64| (4_750..=5_250).contains(ms);
             let long = |ms: &u64| (47_500..=52_500).contains(ms);
@@ -326,7 +327,7 @@ mod tests {
 
     #[test]
     fn one_of_five_jobs_is_long_and_each_whatever_came_before_it() {
-        let jobs = spec(JobKind::Two, 20_000).jobs(Streams::new(3), 800);
+        let jobs = spec(JobKind::Two, 20_000).jobs(Streams::new(3), 800.0);
         let is_long = |job: &Job| job.task_ms.iter().all(|ms| *ms > 20_000);
         assert!((share(&jobs, is_long) - 0.2).abs() < 0.01);
         let pairs: Vec<&[Job]> = jobs.windows(2).filter(|pair| is_long(&pair[0])).collect();
@@ -342,7 +343,7 @@ mod tests {
             JobKind::Heavy,
             JobKind::Facebook,
         ] {
-            let jobs = spec(kind, 20_000).jobs(Streams::new(3), 800);
+            let jobs = spec(kind, 20_000).jobs(Streams::new(3), 800.0);
             let work: u64 = jobs.iter().map(Job::work_ms).sum();
             let length = jobs.last().unwrap().arrives_ms;
             let load = float(work) / float(length * 800);
@@ -352,7 +353,7 @@ mod tests {
 
     #[test]
     fn arrivals_are_a_poisson_process() {
-        let jobs = spec(JobKind::Even, 20_000).jobs(Streams::new(3), 800);
+        let jobs = spec(JobKind::Even, 20_000).jobs(Streams::new(3), 800.0);
         let gaps: Vec<f64> = jobs
             .windows(2)
             .map(|pair| float(pair[1].arrives_ms - pair[0].arrives_ms))
@@ -365,7 +366,7 @@ mod tests {
 
     #[test]
     fn heavy_jobs_have_the_stated_mean_and_variation() {
-        let jobs = spec(JobKind::Heavy, 50_000).jobs(Streams::new(5), 800);
+        let jobs = spec(JobKind::Heavy, 50_000).jobs(Streams::new(5), 800.0);
         let tasks: Vec<f64> = jobs.iter().map(|job| float_of(job.task_ms.len())).collect();
         let mean = tasks.iter().sum::<f64>() / float_of(tasks.len());
         assert!((45.0..55.0).contains(&mean), "{mean}");
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn facebooks_quantiles_and_mean_are_those_of_the_trace() {
-        let jobs = spec(JobKind::Facebook, 50_000).jobs(Streams::new(5), 800);
+        let jobs = spec(JobKind::Facebook, 50_000).jobs(Streams::new(5), 800.0);
         let at_most = |tasks: usize| share(&jobs, |job| job.task_ms.len() <= tasks);
         for (tasks, expected) in [(1, 0.73), (20, 0.90), (1_969, 0.99)] {
             let found = at_most(tasks);
@@ -387,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_jobs_and_another_seed_others() {
-        let of = |seed| spec(JobKind::Heavy, 50).jobs(Streams::new(seed), 800);
+        let of = |seed| spec(JobKind::Heavy, 50).jobs(Streams::new(seed), 800.0);
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
     }

@@ -15,7 +15,7 @@ use crate::arm::{Placer, job_of, scheduler_config};
 use crate::job::Job;
 use crate::measure::{ContainerSums, JobOutcome, Meter, Outcome, Window};
 use crate::node::{News, Node};
-use crate::scenario::{Arm, Comparator, Scenario};
+use crate::scenario::{Arm, Comparator, NodeKind, Scenario};
 
 use self::delays::Delayed;
 use self::masters::{Ended, Master};
@@ -90,7 +90,7 @@ impl<'a> World<'a> {
     ) -> Self {
         let config = scheduler_config(arm);
         let estimates_waits = arm.settings.comparator == Comparator::QueueWaitTime;
-        let node = |_| Node::new(scenario.cluster.places, config, estimates_waits);
+        let node = |kind: NodeKind| Node::new(kind, config, estimates_waits);
         let last_arrival = jobs.last().map_or(0, |job| job.arrives_ms);
         let head_start = arm.settings.sorting_interval_ms;
         let window = Window {
@@ -103,13 +103,13 @@ impl<'a> World<'a> {
             drain_limit_ms: last_arrival.saturating_add(scenario.run.drain_limit_s * 1_000),
             jobs,
             placer,
-            nodes: (0..scenario.cluster.nodes).map(node).collect(),
+            nodes: scenario.cluster.each_node().map(node).collect(),
             masters: jobs.iter().map(|_| None).collect(),
             unfinished: jobs.len(),
             live: BTreeMap::new(),
             void: BTreeSet::new(),
             events: EventQueue::default(),
-            meter: Meter::new(scenario.places(), window),
+            meter: Meter::new(scenario.cluster.all_places(), window),
             outcomes: jobs.iter().map(JobOutcome::new).collect(),
             sums: ContainerSums {
                 tasks: jobs.iter().map(|job| job.task_ms.len() as u64).sum(),
@@ -230,7 +230,8 @@ impl<'a> World<'a> {
         if live.exits_ms.is_none()
             && let Some(task) = live.task
         {
-            let ends = now.0 + self.jobs[job_of(&id)].task_ms[task];
+            let length_ms = self.jobs[job_of(&id)].task_ms[task];
+            let ends = now.0 + self.nodes[node].kind.time_of(length_ms);
             live.exits_ms = Some(ends);
             self.events.push_at(ends, Event::Exits(id));
         }

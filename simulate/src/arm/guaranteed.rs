@@ -8,6 +8,7 @@ use sched::{ContainerQueuingLimit, NodeLoad};
 
 use super::{Cost, MasterCall, Placed, Placer, application_of};
 use crate::node::Node;
+use crate::scenario::Cluster;
 
 /// Order in which jobs are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,10 +71,10 @@ pub(super) struct Guaranteed {
 }
 
 impl Guaranteed {
-    pub(super) fn new(nodes: usize, places: u32, order: Order) -> Self {
+    pub(super) fn new(cluster: &Cluster, order: Order) -> Self {
         Self {
             order,
-            free: vec![places; nodes],
+            free: cluster.each_node().map(|node| node.places).collect(),
             jobs: BTreeMap::new(),
             waiting: BTreeSet::new(),
             since: BTreeMap::new(),

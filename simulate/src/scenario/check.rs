@@ -1,14 +1,17 @@
 //! Values of a scenario that cannot be simulated.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
-use super::Scenario;
+use super::{Cluster, Scenario};
 use crate::delay::is_interval;
 
 /// Most nodes. NodeManagers of one cluster are at most some ten thousands.
 const NODES_MAX: usize = 60_000;
 /// Most places of a node.
 const PLACES_MAX: u32 = 1_000;
+/// Speeds of nodes.
+const SPEEDS: RangeInclusive<f64> = 0.01..=100.0;
 /// Most seeds.
 const SEEDS_MAX: u64 = 1_000;
 /// Most containers of one run: each takes some 100 bytes until the end of the run.
@@ -46,13 +49,34 @@ impl Problems {
     }
 }
 
+fn check_nodes(cluster: &Cluster, found: &mut Problems) {
+    for (number, kind) in cluster.kinds().enumerate() {
+        let key = |name: &str| match number {
+            0 => format!("cluster.{name}"),
+            further => format!("cluster.more {further}.{name}"),
+        };
+        found.within(&key("nodes"), kind.nodes as u64, 1, NODES_MAX as u64);
+        let places = u64::from(kind.places);
+        found.within(&key("places"), places, 1, u64::from(PLACES_MAX));
+        if !SPEEDS.contains(&kind.speed) {
+            let (from, to) = (SPEEDS.start(), SPEEDS.end());
+            let reason = format!("{} is not from {from} to {to}", kind.speed);
+            found.add(key("speed"), reason);
+        }
+    }
+    let all = cluster.node_count() as u64;
+    if !cluster.more.is_empty() && all > NODES_MAX as u64 {
+        found.add(
+            "cluster.more",
+            format!("{all} nodes, more than {NODES_MAX}"),
+        );
+    }
+}
+
 /// Returns every value that cannot be simulated.
 pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
     let mut found = Problems::default();
-    let nodes = scenario.cluster.nodes;
-    found.within("cluster.nodes", nodes as u64, 1, NODES_MAX as u64);
-    let places = u64::from(scenario.cluster.places);
-    found.within("cluster.places", places, 1, u64::from(PLACES_MAX));
+    check_nodes(&scenario.cluster, &mut found);
     let delays = &scenario.delays;
     for (key, interval) in [
         ("delays.node-heartbeat-ms", &delays.node_heartbeat),

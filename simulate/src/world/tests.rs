@@ -28,7 +28,7 @@ fn with_world<T>(
         from_ms: 0,
         to_ms: 0,
     };
-    let placer = placer(arm, 1, 1, streams).unwrap();
+    let placer = placer(arm, &scenario.cluster, streams).unwrap();
     let mut world = World::new(&scenario, arm, placer, &jobs, window, streams);
     world.begin();
     look(&mut world)

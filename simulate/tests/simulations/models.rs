@@ -1,5 +1,8 @@
 //! Models of a cluster and its jobs: each has the effect that its key says, and no other.
 
+use simulate::scenario::Scenario;
+use simulate::table::headline;
+
 use crate::{arms_of, figure};
 
 /// Returns a scenario in which one job at a time runs on an idle cluster, without delays but for
@@ -42,4 +45,90 @@ fn a_master_asks_for_a_stage_with_the_call_after_the_one_that_told_the_end() {
     // the seventh asks for the next stage.
     let found = mean_s(3) - mean_s(1);
     assert!((found - 28.0).abs() < 0.1, "{found}");
+}
+
+/// Returns the mean completion time of jobs that run one at a time on these nodes.
+fn mean_on(nodes: &str, tasks: u32, policy: &str) -> f64 {
+    let text = format!(
+        r#"
+        title = "nodes that differ"
+        cluster = {{ {nodes} }}
+        workload = {{ jobs = "even", tasks = {tasks}, task-ms = 10000, count = 30, load = 0.05 }}
+        delays = {{ am-heartbeat-ms = 1, launch-ms = 0, node-heartbeat-ms = 100 }}
+        run = {{ seeds = 2 }}
+        arm = [{{ policy = "{policy}" }}]
+        "#
+    );
+    figure(&arms_of(&text)[0], "jct_mean_s").mean
+}
+
+#[test]
+fn a_larger_node_runs_more_at_a_time() {
+    for policy in ["guaranteed-fifo", "look", "omniscient-fifo"] {
+        let one_by_one = mean_on("nodes = 2, places = 2", 12, policy);
+        let at_once = mean_on(
+            "nodes = 1, places = 2, more = [{ nodes = 1, places = 10 }]",
+            12,
+            policy,
+        );
+        assert!((10.0..13.0).contains(&at_once), "{policy}: {at_once}");
+        assert!(one_by_one > 28.0, "{policy}: {one_by_one}");
+    }
+}
+
+#[test]
+fn a_task_takes_its_length_divided_by_the_speed_of_its_node() {
+    for policy in ["random", "guaranteed-fifo", "omniscient-fifo"] {
+        let slow = mean_on("nodes = 1, places = 2, speed = 0.5", 1, policy);
+        assert!((slow - 20.0).abs() < 0.3, "{policy}: {slow}");
+    }
+    // The bound takes the fastest place that is free.
+    let nodes = "nodes = 5, places = 2, more = [{ nodes = 1, places = 2, speed = 4.0 }]";
+    let fastest = mean_on(nodes, 1, "omniscient-fifo");
+    assert!((fastest - 2.5).abs() < 0.1, "{fastest}");
+    // Five of six nodes are four times slower.
+    let any = mean_on(nodes, 1, "random");
+    assert!((any - (5.0 * 10.0 + 2.5) / 6.0).abs() < 0.8, "{any}");
+}
+
+#[test]
+fn the_load_is_a_share_of_what_slow_nodes_can_do() {
+    let text = r#"
+        title = "slow nodes"
+        cluster = { nodes = 10, places = 4, speed = 0.5 }
+        workload = { jobs = "even", tasks = 10, task-ms = 5000, count = 300, load = 0.6 }
+        run = { seeds = 4 }
+        arm = [{ policy = "omniscient-fifo" }]
+    "#;
+    let used = figure(&arms_of(text)[0], "used").mean;
+    assert!((used - 0.6).abs() < 0.06, "{used}");
+}
+
+#[test]
+fn nodes_that_cannot_be_are_named_and_those_that_can_are_described() {
+    let text = |nodes: &str| {
+        format!(
+            r#"
+            title = "nodes"
+            cluster = {{ {nodes} }}
+            workload = {{ jobs = "even", count = 5, load = 0.5 }}
+            arm = [{{ policy = "random" }}]
+            "#
+        )
+    };
+    let nodes = "nodes = 3, places = 2, more = [{ nodes = 0, places = 2, speed = 0.0 }]";
+    let problems = Scenario::read(&text(nodes)).unwrap_err().to_string();
+    for expected in [
+        "cluster.more 1.nodes: 0 is not from 1 to 60000",
+        "cluster.more 1.speed: 0 is not from 0.01 to 100",
+    ] {
+        assert!(problems.contains(expected), "{problems}");
+    }
+    let nodes = "nodes = 3, places = 2, more = [{ nodes = 1, place = 2 }]";
+    let problems = Scenario::read(&text(nodes)).unwrap_err().to_string();
+    assert!(problems.contains("did you mean `places`?"), "{problems}");
+    let nodes = "nodes = 3, places = 2, more = [{ nodes = 1, places = 4, speed = 0.5 }]";
+    let shown = headline(&Scenario::read(&text(nodes)).unwrap());
+    let expected = "3 nodes of 2 places and 1 nodes of 4 places at a speed of 0.5, ";
+    assert!(shown.contains(expected), "{shown}");
 }

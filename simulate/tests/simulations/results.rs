@@ -58,7 +58,7 @@ fn every_job_ends_once_under_every_policy_and_none_before_its_work_is_done() {
             assert_eq!(run.jobs.len(), 30);
             for job in &run.jobs {
                 let took = job.finished_ms.unwrap() - job.arrives_ms;
-                let at_best = job.work_ms / scenario.places();
+                let at_best = job.work_ms / scenario.cluster.all_places();
                 assert!(took >= at_best, "{}: {job:?}", arm.label());
             }
         }

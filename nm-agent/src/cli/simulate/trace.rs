@@ -88,15 +88,16 @@ pub(super) fn surveyed(scenario: &Scenario) -> Result<String, Failure> {
         found.tasks,
         found.largest,
         (last - first) / 1_000,
-        found.load(scenario.places()),
+        found.load(scenario.cluster.capacity()),
     ))
 }
 
 /// Writes the jobs of the scenario's first seed as a trace; `-`: to standard output.
 pub(super) fn write(scenario: &Scenario, file: &Path) -> Result<(), Failure> {
-    let all = scenario
-        .workload
-        .jobs(Streams::new(scenario.run.first_seed), scenario.places());
+    let all = scenario.workload.jobs(
+        Streams::new(scenario.run.first_seed),
+        scenario.cluster.capacity(),
+    );
     let out: Box<dyn io::Write> = if file == Path::new("-") {
         Box::new(BufWriter::new(io::stdout()))
     } else {
