@@ -1,6 +1,7 @@
 //! The part of an arm that places containers: ResourceManager and proxies, on the code that ships
 //! where there is any.
 
+mod beside;
 mod central;
 mod distributed;
 mod guaranteed;
@@ -19,7 +20,7 @@ use sched::{
 use sim::Streams;
 
 use crate::node::{Node, SIZE, node_id};
-use crate::scenario::{Arm, Cluster, Policy, Settings};
+use crate::scenario::{Arm, Cluster, Policy, Scenario, Settings};
 
 /// Start of the simulated ResourceManager, a part of every id.
 const CLUSTER_TIMESTAMP: i64 = 1_700_000_000_000;
@@ -52,8 +53,10 @@ impl Placed {
 pub(crate) struct MasterCall<'a> {
     /// Number of the job.
     pub(crate) job: usize,
-    /// Containers that the job has asked for and not got.
+    /// Opportunistic containers that the job has asked for and not got.
     pub(crate) wanted: u32,
+    /// Guaranteed ones.
+    pub(crate) wanted_guaranteed: u32,
     /// Probes of the job that have neither got a place nor ended.
     pub(crate) probes: u32,
     /// Ends that the answer reports.
@@ -108,7 +111,17 @@ pub(crate) trait Placer {
 }
 
 /// Creates the placement of an arm; `None` for a bound, which has no cluster.
-pub(crate) fn placer(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dyn Placer>> {
+pub(crate) fn placer(scenario: &Scenario, arm: &Arm, streams: Streams) -> Option<Box<dyn Placer>> {
+    let of_arm = placer_alone(arm, &scenario.cluster, streams)?;
+    if arm.policy.is_guaranteed() || !scenario.workload.has_guaranteed() {
+        return Some(of_arm);
+    }
+    let guaranteed = guaranteed::Guaranteed::new(&scenario.cluster, guaranteed::Order::Fifo);
+    Some(Box::new(beside::Beside::new(guaranteed, of_arm)))
+}
+
+/// Creates the placement of an arm by its policy alone.
+fn placer_alone(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dyn Placer>> {
     let settings = &arm.settings;
     let nodes = cluster.node_count();
     let hadoop = |allocator| -> Box<dyn Placer> {

@@ -18,6 +18,8 @@ pub struct Job {
 pub struct Stage {
     /// Tasks, by their positions in [`Job::task_ms`].
     pub tasks: Range<usize>,
+    /// The first so many of the tasks ask for guaranteed containers.
+    pub guaranteed: usize,
     /// Stages all of whose tasks must have ended before. All stand before this one.
     pub after: Vec<usize>,
 }
@@ -38,6 +40,7 @@ impl Job {
         let begin = |stage: usize| tasks / count * stage + (tasks % count).min(stage);
         let stage = |number: usize| Stage {
             tasks: begin(number)..begin(number + 1),
+            guaranteed: 0,
             after: number.checked_sub(1).into_iter().collect(),
         };
         let stages = (0..count).map(stage).collect();
@@ -52,6 +55,26 @@ impl Job {
     #[must_use]
     pub fn work_ms(&self) -> u64 {
         self.task_ms.iter().sum()
+    }
+
+    /// Has all tasks ask for guaranteed containers.
+    pub(crate) fn ask_for_guaranteed(&mut self) {
+        for stage in &mut self.stages {
+            stage.guaranteed = stage.tasks.len();
+        }
+    }
+
+    /// Returns whether all tasks ask for guaranteed containers.
+    #[must_use]
+    pub fn is_guaranteed(&self) -> bool {
+        let is_guaranteed = |stage: &Stage| stage.guaranteed == stage.tasks.len();
+        self.stages.iter().all(is_guaranteed)
+    }
+
+    /// Returns whether a task asks for a guaranteed container.
+    pub(crate) fn asks_for_guaranteed(&self, task: usize) -> bool {
+        let stage = &self.stages[self.stage_of(task)];
+        task - stage.tasks.start < stage.guaranteed
     }
 
     /// Returns the stage of a task.
@@ -163,6 +186,7 @@ mod tests {
     fn a_stage_begins_with_the_last_end_of_all_that_it_waits_for() {
         let stage = |tasks, after: &[usize]| Stage {
             tasks,
+            guaranteed: 0,
             after: after.to_vec(),
         };
         let job = Job {

@@ -14,6 +14,8 @@ pub struct JobOutcome {
     pub tasks: u64,
     /// Sum of the tasks' lengths in milliseconds.
     pub work_ms: u64,
+    /// Whether all tasks ask for guaranteed containers.
+    pub is_guaranteed: bool,
     /// Time at which the master has learnt of the last end; `None`: unfinished.
     pub finished_ms: Option<u64>,
 }
@@ -24,6 +26,7 @@ impl JobOutcome {
             arrives_ms: job.arrives_ms,
             tasks: job.task_ms.len() as u64,
             work_ms: job.work_ms(),
+            is_guaranteed: job.is_guaranteed(),
             finished_ms: None,
         }
     }

@@ -100,7 +100,7 @@ pub(crate) fn outcome(scenario: &Scenario, arm: &Arm, jobs: &[Job], streams: Str
         from_ms: arrival(range.start),
         to_ms: arrival(range.end.saturating_sub(1)),
     };
-    match placer(arm, &scenario.cluster, streams) {
+    match placer(scenario, arm, streams) {
         Some(placer) => World::new(scenario, arm, placer, jobs, window, streams).run(),
         None => bound::run(jobs, order_of(arm.policy), &scenario.cluster, window),
     }

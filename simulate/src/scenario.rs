@@ -179,6 +179,14 @@ impl Policy {
         }
     }
 
+    /// Returns whether every container is guaranteed, whatever its task asks for.
+    pub(crate) const fn is_guaranteed(self) -> bool {
+        matches!(
+            self,
+            Self::GuaranteedFifo | Self::GuaranteedFair | Self::GuaranteedShortest
+        )
+    }
+
     /// Returns whether the nodes are Sparrow's, whose queues have no bound.
     pub(crate) const fn is_sparrow(self) -> bool {
         matches!(self, Self::SparrowEarly | Self::SparrowLate)

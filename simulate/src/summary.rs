@@ -87,6 +87,7 @@ figures! {
     jct_p99_s "p99" 1 "the same: 99th percentile, s"
     jct_largest_s "largest tenth" 1 "median over the tenth of the jobs with the most work, s"
     jct_single_s "one task" 2 "median over the jobs of one task, s; 0 if there are none"
+    jct_guaranteed_s "guaranteed" 2 "median over the jobs whose tasks all ask for guaranteed containers, s; 0 if there are none"
     unfinished "unfinished" 3 "share of the measured jobs that had not ended; they count with the time so far"
     used "use" 3 "share of the places in which a process runs"
     wasted "wasted" 3 "share of the places that are free while a task waits anywhere"
@@ -115,10 +116,12 @@ impl RunFigures {
         let (first, second) = times.split_at(times.len() / 2);
         let halves = (median(first), median(second));
         let largest = largest_tenth(jobs, &times);
-        let single: Vec<f64> = (jobs.iter().zip(&times))
-            .filter(|(job, _)| job.tasks == 1)
-            .map(|(_, time)| *time)
-            .collect();
+        let of = |which: fn(&JobOutcome) -> bool| -> Vec<f64> {
+            let chosen = jobs.iter().zip(&times).filter(|(job, _)| which(job));
+            chosen.map(|(_, time)| *time).collect()
+        };
+        let single = of(|job| job.tasks == 1);
+        let guaranteed = of(|job| job.is_guaranteed);
         let sorted = sorted(times);
         let unfinished = jobs.iter().filter(|job| job.finished_ms.is_none()).count();
         let (sums, means) = (&outcome.containers, &outcome.means);
@@ -133,6 +136,7 @@ impl RunFigures {
             percentile(&sorted, 99),
             median(&largest),
             median(&single),
+            median(&guaranteed),
             ratio(float_of(unfinished), float_of(jobs.len())),
             means.used,
             means.wasted,
@@ -378,6 +382,7 @@ mod tests {
             arrives_ms: 0,
             tasks: 1,
             work_ms,
+            is_guaranteed: false,
             finished_ms: Some(work_ms),
         };
         let jobs: Vec<JobOutcome> = (1..=20).map(job).collect();

@@ -17,6 +17,7 @@ const BLOCKS: [&[&str]; 3] = [
         "jct_p99_s",
         "jct_largest_s",
         "jct_single_s",
+        "jct_guaranteed_s",
         "unfinished",
     ],
     &[
@@ -226,7 +227,7 @@ pub fn runs_csv(scenario: &Scenario, results: &Results) -> String {
 /// Returns every job of every run as CSV, a line for each. A job that had not ended has no end.
 #[must_use]
 pub fn jobs_csv(scenario: &Scenario, results: &Results) -> String {
-    let mut out = "arm,seed,job,arrives_s,tasks,work_s,completion_s\n".to_owned();
+    let mut out = "arm,seed,job,arrives_s,tasks,guaranteed,work_s,completion_s\n".to_owned();
     for (arm, runs) in scenario.arms.iter().zip(&results.runs) {
         let label = quoted(&arm.label());
         for run in runs.iter().flatten() {
@@ -238,8 +239,8 @@ pub fn jobs_csv(scenario: &Scenario, results: &Results) -> String {
                 let (arrives, work) = (seconds(job.arrives_ms), seconds(job.work_ms));
                 let _ = writeln!(
                     out,
-                    "{label},{},{number},{arrives:.3},{},{work:.3},{took}",
-                    run.seed, job.tasks
+                    "{label},{},{number},{arrives:.3},{},{},{work:.3},{took}",
+                    run.seed, job.tasks, job.is_guaranteed
                 );
             }
         }

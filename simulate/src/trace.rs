@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use job_trace::{Tasks, TraceError, TraceJob};
+use records::ExecutionType;
 use thiserror::Error;
 
 use crate::job::{Job, Stage};
@@ -135,17 +136,26 @@ impl Loaded {
     }
 }
 
+/// Type of the tasks of a trace that ask for guaranteed containers.
+const GUARANTEED: Option<ExecutionType> = Some(ExecutionType::Guaranteed);
+
 /// Returns a job of a trace as a simulation runs it.
 fn taken_over(job: &TraceJob) -> Job {
     let mut task_ms = Vec::new();
     let stage = |stage: &job_trace::Stage| {
         let begin = task_ms.len();
-        for tasks in &stage.tasks {
-            let count = usize::try_from(tasks.count).unwrap_or(usize::MAX);
-            task_ms.extend(std::iter::repeat_n(tasks.length_ms, count));
-        }
+        let mut add = |is_guaranteed: bool| {
+            let is_of_type = |tasks: &&Tasks| is_guaranteed == (tasks.execution_type == GUARANTEED);
+            for tasks in stage.tasks.iter().filter(is_of_type) {
+                let count = usize::try_from(tasks.count).unwrap_or(usize::MAX);
+                task_ms.extend(std::iter::repeat_n(tasks.length_ms, count));
+            }
+            task_ms.len()
+        };
+        let guaranteed = add(true) - begin;
         Stage {
-            tasks: begin..task_ms.len(),
+            tasks: begin..add(false),
+            guaranteed,
             after: stage.after.clone(),
         }
     };
@@ -238,8 +248,15 @@ impl Survey {
 pub fn traced(number: usize, job: &Job) -> TraceJob {
     let stage = |stage: &Stage| job_trace::Stage {
         after: stage.after.clone(),
-        tasks: (job.task_ms[stage.tasks.clone()].iter())
-            .map(|length| Tasks::of(*length))
+        tasks: (job.task_ms[stage.tasks.clone()].iter().enumerate())
+            .map(|(number, length)| Tasks {
+                execution_type: if number < stage.guaranteed {
+                    GUARANTEED
+                } else {
+                    None
+                },
+                ..Tasks::of(*length)
+            })
             .collect(),
     };
     TraceJob {
@@ -285,10 +302,13 @@ mod tests {
     #[test]
     fn stages_are_those_of_the_trace_also_when_it_is_written_again() {
         let scenario = Scenario::read(SCENARIO).unwrap();
-        let rows = "a,7,1,,2,4000,,,,\na,7,2,,1,5000,,,,\na,7,3,1+2,1,6000,,,,\n";
+        let rows = "a,7,1,,1,3000,,,,\na,7,1,,2,4000,,,guaranteed,\na,7,2,,1,5000,,,,\n\
+            a,7,3,1+2,1,6000,,,opportunistic,\n";
         let trace = loaded(rows, &scenario).unwrap();
         let job = &trace.jobs()[0];
-        assert_eq!(job.task_ms, [4_000, 4_000, 5_000, 6_000]);
+        assert_eq!(job.task_ms, [4_000, 4_000, 3_000, 5_000, 6_000]);
+        let guaranteed: Vec<bool> = (0..5).map(|task| job.asks_for_guaranteed(task)).collect();
+        assert_eq!(guaranteed, [true, true, false, false, false]);
         let after: Vec<&[usize]> = job.stages.iter().map(|stage| &*stage.after).collect();
         assert_eq!(after, [&[] as &[usize], &[], &[0, 1]]);
         assert_eq!(taken_over(&traced(0, job)), *job);

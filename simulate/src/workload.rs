@@ -35,6 +35,10 @@ pub struct WorkloadSpec {
     /// Stages of a job, each of which follows the one before it. A trace has its own.
     #[serde(default = "one")]
     pub stages: u32,
+    /// Percentage of the jobs, each drawn for itself, whose tasks ask for guaranteed containers. The
+    /// tasks of a trace say it.
+    #[serde(default)]
+    pub guaranteed_percent: u64,
     /// File of the trace, for jobs of the kind `trace`.
     #[serde(default)]
     pub trace: String,
@@ -124,6 +128,15 @@ impl WorkloadSpec {
         if self.stages == 0 {
             add("stages", "0: a job has at least one stage");
         }
+        if self.guaranteed_percent > 100 {
+            add("guaranteed-percent", "more than 100");
+        }
+        if self.guaranteed_percent > 0 && is_trace {
+            add(
+                "guaranteed-percent",
+                "the tasks of a trace have a type of their own",
+            );
+        }
         if self.stages > 1 && is_trace {
             add("stages", "the jobs of a trace have their own");
         }
@@ -140,6 +153,15 @@ impl WorkloadSpec {
         whole(float(self.count) * self.mean_tasks())
     }
 
+    /// Returns whether a task may ask for a guaranteed container.
+    pub(crate) fn has_guaranteed(&self) -> bool {
+        let of_trace = |loaded: &Loaded| {
+            let mut stages = loaded.jobs().iter().flat_map(|job| &job.stages);
+            stages.any(|stage| stage.guaranteed > 0)
+        };
+        self.guaranteed_percent > 0 || self.loaded.as_ref().is_some_and(of_trace)
+    }
+
     /// Returns what headlines say of the workload.
     #[must_use]
     pub fn described(&self) -> String {
@@ -148,7 +170,14 @@ impl WorkloadSpec {
                 1 => String::new(),
                 stages => format!(" in {stages} stages"),
             };
-            return format!("{} jobs{stages} at a load of {}", self.count, self.load);
+            let guaranteed = match self.guaranteed_percent {
+                0 => String::new(),
+                percent => format!(" ({percent} % with guaranteed containers)"),
+            };
+            return format!(
+                "{} jobs{stages}{guaranteed} at a load of {}",
+                self.count, self.load
+            );
         };
         let load = if self.load > 0.0 {
             format!("stretched to a load of {}", self.load)
@@ -190,6 +219,14 @@ impl WorkloadSpec {
         let mut jobs: Vec<Job> = (0..self.count)
             .map(|_| Job::in_sequence(0, self.lengths(&mut sizes), stages))
             .collect();
+        if self.guaranteed_percent > 0 {
+            let mut types = streams.stream("types", 0);
+            for job in &mut jobs {
+                if types.below(100) < self.guaranteed_percent {
+                    job.ask_for_guaranteed();
+                }
+            }
+        }
         let mut arrivals = streams.stream("arrivals", 0);
         let work_ms: u64 = jobs.iter().map(Job::work_ms).sum();
         let length_ms = float(work_ms) / (capacity * self.load);
@@ -307,6 +344,7 @@ mod tests {
             tasks: 100,
             task_ms: 10_000,
             stages: 1,
+            guaranteed_percent: 0,
             trace: String::new(),
             format: String::new(),
             place_memory_mb: place_memory(),

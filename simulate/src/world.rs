@@ -68,6 +68,8 @@ pub(crate) struct World<'a> {
     placer: Box<dyn Placer>,
     nodes: Vec<Node>,
     masters: Vec<Option<Master<'a>>>,
+    /// Whether every container is guaranteed.
+    is_guaranteed: bool,
     unfinished: usize,
     live: BTreeMap<ContainerId, Live>,
     /// Probes that have ended without a task, until their node reports it.
@@ -105,6 +107,7 @@ impl<'a> World<'a> {
             placer,
             nodes: scenario.cluster.each_node().map(node).collect(),
             masters: jobs.iter().map(|_| None).collect(),
+            is_guaranteed: arm.policy.is_guaranteed(),
             unfinished: jobs.len(),
             live: BTreeMap::new(),
             void: BTreeSet::new(),

@@ -1,4 +1,4 @@
-//! Model: guaranteed containers alone. The ResourceManager places on a node when that sends a
+//! Model: guaranteed containers. The ResourceManager places on a node when that sends a
 //! heartbeat, as Hadoop's schedulers do, and a job's master gets the containers with its next call.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +55,9 @@ impl Mean {
     }
 }
 
+/// Number before that of the first container: no opportunistic container has one above it.
+const ID_START: i64 = 1 << 41;
+
 pub(super) struct Guaranteed {
     order: Order,
     /// Free places by node, as the ResourceManager knows them.
@@ -62,8 +65,8 @@ pub(super) struct Guaranteed {
     jobs: BTreeMap<usize, Job>,
     /// Jobs that want containers, the next one to be served first.
     waiting: BTreeSet<(u64, usize)>,
-    /// Times at which masters got the containers that have not ended.
-    since: BTreeMap<ContainerId, MonoMillis>,
+    /// Containers that have not ended, with the times at which their masters got them.
+    held: BTreeMap<ContainerId, Option<MonoMillis>>,
     /// Times of all containers that have ended.
     ended: Mean,
     last_id: i64,
@@ -77,9 +80,9 @@ impl Guaranteed {
             free: cluster.each_node().map(|node| node.places).collect(),
             jobs: BTreeMap::new(),
             waiting: BTreeSet::new(),
-            since: BTreeMap::new(),
+            held: BTreeMap::new(),
             ended: Mean::default(),
-            last_id: 0,
+            last_id: ID_START,
             cost: Cost::default(),
         }
     }
@@ -118,6 +121,7 @@ impl Guaranteed {
             self.free[node] -= 1;
             self.last_id += 1;
             let id = application_of(number).attempt(1).container(self.last_id);
+            self.held.insert(id, None);
             self.change(number, |job| {
                 job.wanted -= 1;
                 job.held += 1;
@@ -141,9 +145,11 @@ impl Placer for Guaranteed {
         now: MonoMillis,
     ) {
         for (id, _) in ended {
+            let Some(since) = self.held.remove(id) else {
+                continue;
+            };
             self.free[node] += 1;
-            let since = self.since.remove(id).unwrap_or(now);
-            let took_ms = now.0 - since.0;
+            let took_ms = now.0 - since.unwrap_or(now).0;
             self.ended.add(took_ms);
             self.change(super::job_of(id), |job| {
                 job.held -= 1;
@@ -163,10 +169,10 @@ impl Placer for Guaranteed {
         self.change(call.job, |job| {
             given = std::mem::take(&mut job.given);
             let got = u32::try_from(given.len()).unwrap_or(u32::MAX);
-            job.wanted = call.wanted.saturating_sub(got);
+            job.wanted = call.wanted_guaranteed.saturating_sub(got);
         });
-        let times = given.iter().map(|placed| (placed.id, call.now));
-        self.since.extend(times);
+        let times = given.iter().map(|placed| (placed.id, Some(call.now)));
+        self.held.extend(times);
         given
     }
 

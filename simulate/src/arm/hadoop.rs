@@ -171,6 +171,7 @@ mod tests {
         MasterCall {
             job: 0,
             wanted,
+            wanted_guaranteed: 0,
             probes: 0,
             ended: &[],
             now: MonoMillis(now),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use records::{ContainerExitStatus, ContainerId, MonoMillis};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 
 use super::{Event, Live, World};
 use crate::arm::{MasterCall, Placed};
@@ -17,10 +17,28 @@ pub(super) struct Ended {
     pub(super) at_ms: u64,
 }
 
+/// Tasks without a container, with the time since when.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    guaranteed: VecDeque<(usize, u64)>,
+    opportunistic: VecDeque<(usize, u64)>,
+}
+
+impl Pending {
+    const fn queue(&mut self, execution_type: ExecutionType) -> &mut VecDeque<(usize, u64)> {
+        match execution_type {
+            ExecutionType::Guaranteed => &mut self.guaranteed,
+            ExecutionType::Opportunistic => &mut self.opportunistic,
+        }
+    }
+}
+
 /// ApplicationMaster of a job.
 pub(super) struct Master<'a> {
-    /// Tasks without a container, with the time since when.
-    pub(super) pending: VecDeque<(usize, u64)>,
+    job: &'a Job,
+    /// Whether it asks for guaranteed containers only.
+    is_guaranteed: bool,
+    pending: Pending,
     /// What the master knows to have ended.
     progress: Progress<'a>,
     /// Ends that the ResourceManager tells with the next answer.
@@ -33,16 +51,43 @@ pub(super) struct Master<'a> {
 
 impl<'a> Master<'a> {
     /// Returns the master of a job that arrives.
-    fn new(job: &'a Job, now_ms: u64) -> Self {
+    fn new(job: &'a Job, is_guaranteed: bool, now_ms: u64) -> Self {
         let (progress, tasks) = Progress::new(job);
-        let tasks = tasks.into_iter().flatten();
-        Self {
-            pending: tasks.map(|task| (task, now_ms)).collect(),
+        let mut master = Self {
+            job,
+            is_guaranteed,
+            pending: Pending::default(),
             progress,
             told: Vec::new(),
             ends: BTreeMap::new(),
             probes: BTreeSet::new(),
+        };
+        for task in tasks.into_iter().flatten() {
+            master.wants(task, now_ms);
         }
+        master
+    }
+
+    /// Has a task wait for a container.
+    fn wants(&mut self, task: usize, now_ms: u64) {
+        let is_guaranteed = self.is_guaranteed || self.job.asks_for_guaranteed(task);
+        let execution_type = if is_guaranteed {
+            ExecutionType::Guaranteed
+        } else {
+            ExecutionType::Opportunistic
+        };
+        let queue = self.pending.queue(execution_type);
+        queue.push_back((task, now_ms));
+    }
+
+    /// Returns whether a task waits that a probe could run.
+    pub(super) fn has_for_probes(&self) -> bool {
+        !self.pending.opportunistic.is_empty()
+    }
+
+    /// Takes the first task that waits for a container of this type, with the time since when.
+    pub(super) fn next(&mut self, execution_type: ExecutionType) -> Option<(usize, u64)> {
+        self.pending.queue(execution_type).pop_front()
     }
 
     /// Notes the end of a container, of which the master has not learnt.
@@ -63,12 +108,14 @@ impl<'a> Master<'a> {
                 continue;
             };
             if !end.succeeded {
-                self.pending.push_back((end.task, end.at_ms));
+                self.wants(end.task, end.at_ms);
                 continue;
             }
             for tasks in self.progress.ended(end.task) {
                 begun += tasks.len() as u64;
-                self.pending.extend(tasks.map(|task| (task, now_ms)));
+                for task in tasks {
+                    self.wants(task, now_ms);
+                }
             }
         }
         begun
@@ -81,8 +128,10 @@ fn count(length: usize) -> u32 {
 
 impl World<'_> {
     pub(super) fn job_arrives(&mut self, job: usize, now: MonoMillis) {
-        let master = Master::new(&self.jobs[job], now.0);
-        self.meter.waiting += master.pending.len() as u64;
+        let master = Master::new(&self.jobs[job], self.is_guaranteed, now.0);
+        let pending = &master.pending;
+        let waiting = pending.guaranteed.len() + pending.opportunistic.len();
+        self.meter.waiting += waiting as u64;
         self.masters[job] = Some(master);
         self.placer.job_arrives(job, now);
         let phase = self.delays.am_phase();
@@ -96,7 +145,8 @@ impl World<'_> {
         let ended = std::mem::take(&mut master.told);
         let call = MasterCall {
             job,
-            wanted: count(master.pending.len()),
+            wanted: count(master.pending.opportunistic.len()),
+            wanted_guaranteed: count(master.pending.guaranteed.len()),
             probes: count(master.probes.len()),
             ended: &ended,
             now,
@@ -130,7 +180,7 @@ impl World<'_> {
             master.probes.insert(given.id);
             None
         } else {
-            let Some((task, since)) = master.pending.pop_front() else {
+            let Some((task, since)) = master.next(given.execution_type) else {
                 return;
             };
             self.sums.am_wait_ms += now.0 - since;

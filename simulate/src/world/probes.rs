@@ -1,9 +1,9 @@
 //! Late binding: a probe waits on a node like a container, and its master decides what it runs when
 //! it has a place.
 
-use records::{ContainerId, MonoMillis};
+use records::{ContainerId, ExecutionType, MonoMillis};
 
-use super::{Event, World};
+use super::{Event, Master, World};
 use crate::arm::job_of;
 
 impl World<'_> {
@@ -11,7 +11,7 @@ impl World<'_> {
     pub(super) fn is_needless(&mut self, id: ContainerId) -> bool {
         let waits = |job: usize| {
             let master = self.masters[job].as_ref();
-            master.is_some_and(|master| !master.pending.is_empty())
+            master.is_some_and(Master::has_for_probes)
         };
         let is_needless =
             self.live.get(&id).is_some_and(|live| live.task.is_none()) && !waits(job_of(&id));
@@ -35,7 +35,7 @@ impl World<'_> {
         self.forget_probe(id);
         let next = self.masters[job]
             .as_mut()
-            .and_then(|master| master.pending.pop_front());
+            .and_then(|master| master.next(ExecutionType::Opportunistic));
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
@@ -50,7 +50,7 @@ impl World<'_> {
         self.sums.am_wait_ms += now.0 - since;
         self.launch(id);
         let master = self.masters[job].as_ref();
-        if master.is_some_and(|master| master.pending.is_empty()) {
+        if master.is_some_and(|master| !master.has_for_probes()) {
             self.cancel_probes(job);
         }
     }

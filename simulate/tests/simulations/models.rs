@@ -3,7 +3,7 @@
 use simulate::scenario::Scenario;
 use simulate::table::headline;
 
-use crate::{arms_of, figure};
+use crate::{arms_of, figure, results_of};
 
 /// Returns a scenario in which one job at a time runs on an idle cluster, without delays but for
 /// the heartbeats of masters.
@@ -131,4 +131,59 @@ fn nodes_that_cannot_be_are_named_and_those_that_can_are_described() {
     let shown = headline(&Scenario::read(&text(nodes)).unwrap());
     let expected = "3 nodes of 2 places and 1 nodes of 4 places at a speed of 0.5, ";
     assert!(shown.contains(expected), "{shown}");
+}
+
+/// Jobs of which one in three asks for guaranteed containers.
+const MIXED_TYPES: &str = r#"
+    title = "both types"
+    cluster = { nodes = 20, places = 4 }
+    workload = { jobs = "even", tasks = 20, task-ms = 8000, count = 200, load = 0.85, guaranteed-percent = 33 }
+    run = { seeds = 3 }
+    arm = [
+        { policy = "look" },
+        { policy = "spread", nodes-used = 20 },
+        { policy = "guaranteed-fifo" },
+        { policy = "omniscient-fifo" },
+    ]
+"#;
+
+#[test]
+fn guaranteed_containers_evict_opportunistic_ones_and_wait_for_nobody() {
+    let arms = arms_of(MIXED_TYPES);
+    let alone = arms_of(&MIXED_TYPES.replace("guaranteed-percent = 33", "guaranteed-percent = 0"));
+    for arm in [0, 1] {
+        let label = &arms[arm].label;
+        let evicted = figure(&arms[arm], "evicted").mean;
+        assert!((0.03..0.5).contains(&evicted), "{label}: {evicted}");
+        // An eviction ends what started last: it loses less than half of a task.
+        let lost_s = figure(&arms[arm], "lost_s").mean / evicted;
+        assert!((0.2..4.0).contains(&lost_s), "{label}: {lost_s}");
+        // Jobs of guaranteed containers take a task and three heartbeats, at most.
+        let guaranteed = figure(&arms[arm], "jct_guaranteed_s").mean;
+        assert!(guaranteed < 8.4 + 3.0, "{label}: {guaranteed}");
+        assert!(figure(&arms[arm], "jct_p95_s").mean > guaranteed);
+        assert!(figure(&alone[arm], "evicted").mean == 0.0);
+        assert!(figure(&alone[arm], "jct_guaranteed_s").mean == 0.0);
+    }
+    // Where every container is guaranteed, or nothing waits for a node, no task is evicted.
+    for arm in [2, 3] {
+        assert!(figure(&arms[arm], "evicted").mean == 0.0);
+    }
+}
+
+#[test]
+fn which_jobs_are_guaranteed_is_the_same_for_every_arm() {
+    let (_, results) = results_of(MIXED_TYPES, 2);
+    let types = |arm: usize| -> Vec<bool> {
+        let run = results.runs[arm][0].as_ref().unwrap();
+        run.jobs.iter().map(|job| job.is_guaranteed).collect()
+    };
+    let guaranteed = types(0)
+        .iter()
+        .filter(|is_guaranteed| **is_guaranteed)
+        .count();
+    assert!((50..85).contains(&guaranteed), "{guaranteed} of 200");
+    for arm in 1..4 {
+        assert_eq!(types(arm), types(0), "arm {arm}");
+    }
 }

@@ -1,0 +1,69 @@
+//! Model: guaranteed containers beside the opportunistic ones of an arm. The ResourceManager places
+//! them as if there were no others, and nodes end opportunistic ones to make room.
+
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
+use sched::{ContainerQueuingLimit, NodeLoad};
+
+use super::guaranteed::Guaranteed;
+use super::{Cost, MasterCall, Placed, Placer};
+use crate::node::Node;
+
+pub(super) struct Beside {
+    guaranteed: Guaranteed,
+    opportunistic: Box<dyn Placer>,
+}
+
+impl Beside {
+    pub(super) fn new(guaranteed: Guaranteed, opportunistic: Box<dyn Placer>) -> Self {
+        Self {
+            guaranteed,
+            opportunistic,
+        }
+    }
+}
+
+impl Placer for Beside {
+    fn node_beats(
+        &mut self,
+        node: usize,
+        load: &NodeLoad,
+        ended: &[(ContainerId, ContainerExitStatus)],
+        now: MonoMillis,
+    ) {
+        self.guaranteed.node_beats(node, load, ended, now);
+        self.opportunistic.node_beats(node, load, ended, now);
+    }
+
+    fn job_arrives(&mut self, job: usize, now: MonoMillis) {
+        self.guaranteed.job_arrives(job, now);
+        self.opportunistic.job_arrives(job, now);
+    }
+
+    fn master_calls(&mut self, call: &MasterCall<'_>, nodes: &[Node]) -> Vec<Placed> {
+        let mut placed = self.guaranteed.master_calls(call, nodes);
+        placed.extend(self.opportunistic.master_calls(call, nodes));
+        placed
+    }
+
+    fn answer_delay_ms(&self) -> u64 {
+        self.opportunistic.answer_delay_ms()
+    }
+
+    fn job_ends(&mut self, job: usize) {
+        self.guaranteed.job_ends(job);
+        self.opportunistic.job_ends(job);
+    }
+
+    fn tick(&mut self, now: MonoMillis) {
+        self.opportunistic.tick(now);
+    }
+
+    fn queuing_limit(&self) -> ContainerQueuingLimit {
+        self.opportunistic.queuing_limit()
+    }
+
+    /// Returns the cost of the arm: both kinds of containers are asked for with the same calls.
+    fn cost(&self) -> Cost {
+        self.opportunistic.cost()
+    }
+}
