@@ -38,6 +38,16 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
+    /// Returns a guaranteed container.
+    pub(crate) const fn guaranteed(id: ContainerId, node: usize) -> Self {
+        Self {
+            id,
+            node,
+            execution_type: ExecutionType::Guaranteed,
+            is_probe: false,
+        }
+    }
+
     /// Returns an opportunistic container that runs what the master has chosen for it.
     pub(crate) const fn opportunistic(id: ContainerId, node: usize) -> Self {
         Self {
@@ -106,22 +116,32 @@ pub(crate) trait Placer {
     /// Returns the limit that the answer to a node's heartbeat carries.
     fn queuing_limit(&self) -> ContainerQueuingLimit;
 
+    /// Takes the containers of masters that the last heartbeat of a node has got. The
+    /// ResourceManager starts them itself.
+    fn masters_placed(&mut self) -> Vec<Placed> {
+        Vec::new()
+    }
+
     /// Returns the cost so far, without the nodes' own heartbeats.
     fn cost(&self) -> Cost;
 }
 
 /// Creates the placement of an arm; `None` for a bound, which has no cluster.
 pub(crate) fn placer(scenario: &Scenario, arm: &Arm, streams: Streams) -> Option<Box<dyn Placer>> {
-    let of_arm = placer_alone(arm, &scenario.cluster, streams)?;
-    if arm.policy.is_guaranteed() || !scenario.workload.has_guaranteed() {
+    let guaranteed = |order| guaranteed::Guaranteed::new(scenario, order);
+    if let Some(order) = guaranteed::Order::of(arm.policy) {
+        return Some(Box::new(guaranteed(order)));
+    }
+    let of_arm = opportunistic(arm, &scenario.cluster, streams)?;
+    if !scenario.masters.container && !scenario.workload.has_guaranteed() {
         return Some(of_arm);
     }
-    let guaranteed = guaranteed::Guaranteed::new(&scenario.cluster, guaranteed::Order::Fifo);
+    let guaranteed = guaranteed(guaranteed::Order::Fifo);
     Some(Box::new(beside::Beside::new(guaranteed, of_arm)))
 }
 
-/// Creates the placement of an arm by its policy alone.
-fn placer_alone(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dyn Placer>> {
+/// Creates the placement of an arm's opportunistic containers; `None` if it has none.
+fn opportunistic(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dyn Placer>> {
     let settings = &arm.settings;
     let nodes = cluster.node_count();
     let hadoop = |allocator| -> Box<dyn Placer> {
@@ -130,8 +150,6 @@ fn placer_alone(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dy
     let sampled = |mode| -> Box<dyn Placer> {
         Box::new(sampled::Sampled::new(settings, mode, nodes, streams))
     };
-    let guaranteed =
-        |order| -> Box<dyn Placer> { Box::new(guaranteed::Guaranteed::new(cluster, order)) };
     Some(match arm.policy {
         Policy::Spread => Box::new(distributed::Distributed::new(
             settings,
@@ -149,10 +167,11 @@ fn placer_alone(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dy
         Policy::Look => Box::new(look::Looked::new(settings, nodes, streams)),
         Policy::SparrowEarly => sampled(sampled::Mode::Batch),
         Policy::SparrowLate => sampled(sampled::Mode::Probes),
-        Policy::GuaranteedFifo => guaranteed(guaranteed::Order::Fifo),
-        Policy::GuaranteedFair => guaranteed(guaranteed::Order::Fair),
-        Policy::GuaranteedShortest => guaranteed(guaranteed::Order::Shortest),
-        Policy::OmniscientFifo | Policy::OmniscientShortest => return None,
+        Policy::GuaranteedFifo
+        | Policy::GuaranteedFair
+        | Policy::GuaranteedShortest
+        | Policy::OmniscientFifo
+        | Policy::OmniscientShortest => return None,
     })
 }
 

@@ -56,8 +56,10 @@ pub struct ContainerSums {
 pub struct TimeMeans {
     /// Length of the measured time in milliseconds.
     pub span_ms: u64,
-    /// Share of the places in which a process runs.
+    /// Share of the places in which the process of a task runs.
     pub used: f64,
+    /// Share of the places in which a master runs.
+    pub masters: f64,
     /// Share of the places that are free while a task waits anywhere.
     pub wasted: f64,
     /// Mean length of the queues.
@@ -113,11 +115,14 @@ pub(crate) struct Meter {
     places: u64,
     window: Window,
     now_ms: u64,
-    /// Processes that run.
+    /// Processes of tasks that run.
     pub(crate) running: u64,
+    /// Masters that run in containers.
+    pub(crate) masters: u64,
     /// Tasks that have arrived and whose process does not run, nor has ended.
     pub(crate) waiting: u64,
     used_area: f64,
+    masters_area: f64,
     wasted_area: f64,
     second_area: f64,
     lines: TimeLines,
@@ -130,8 +135,10 @@ impl Meter {
             window,
             now_ms: 0,
             running: 0,
+            masters: 0,
             waiting: 0,
             used_area: 0.0,
+            masters_area: 0.0,
             wasted_area: 0.0,
             second_area: 0.0,
             lines: TimeLines::default(),
@@ -142,10 +149,11 @@ impl Meter {
     pub(crate) fn advance(&mut self, now_ms: u64) {
         let from = self.now_ms.max(self.window.from_ms);
         let to = now_ms.min(self.window.to_ms);
-        let free = self.places.saturating_sub(self.running);
+        let free = self.places.saturating_sub(self.running + self.masters);
         if from < to {
             let length = float(to - from);
             self.used_area += length * float(self.running);
+            self.masters_area += length * float(self.masters);
             self.wasted_area += length * float(free.min(self.waiting));
         }
         while self.now_ms < now_ms {
@@ -190,6 +198,7 @@ impl Meter {
         TimeMeans {
             span_ms,
             used: ratio(self.used_area, area),
+            masters: ratio(self.masters_area, area),
             wasted: ratio(self.wasted_area, area),
             queue_mean: mean(&self.lines.queue_means),
             queue_stdev: mean(&self.lines.queue_stdevs),
@@ -227,12 +236,14 @@ mod tests {
         );
         meter.running = 10;
         meter.advance(1_500);
-        (meter.running, meter.waiting) = (4, 2);
+        (meter.running, meter.masters, meter.waiting) = (4, 5, 2);
         meter.advance(9_500);
         let means = meter.means();
         assert_eq!(means.span_ms, 2_000);
         assert!((means.used - (0.25 + 0.75 * 0.4)).abs() < 1e-9, "{means:?}");
-        assert!((means.wasted - 0.75 * 0.2).abs() < 1e-9, "{means:?}");
+        assert!((means.masters - 0.75 * 0.5).abs() < 1e-9, "{means:?}");
+        // One place is free for the two that wait.
+        assert!((means.wasted - 0.75 * 0.1).abs() < 1e-9, "{means:?}");
         let each_second = meter.into_each_second().used;
         assert_eq!(each_second.len(), 9);
         assert!((each_second[1] - 0.7).abs() < 1e-9, "{each_second:?}");

@@ -4,6 +4,7 @@ mod check;
 mod cluster;
 mod delays;
 mod known;
+mod masters;
 mod suggest;
 mod sweep;
 
@@ -19,6 +20,7 @@ pub use check::ScenarioProblem;
 pub use cluster::{Cluster, NodeKind};
 pub use delays::{Delays, PROFILES};
 pub use known::Known;
+pub use masters::Masters;
 
 /// Error for a text that is not a scenario.
 #[derive(Debug, Error)]
@@ -50,6 +52,9 @@ pub struct Scenario {
     pub delays: Delays,
     /// Jobs.
     pub workload: WorkloadSpec,
+    /// ApplicationMasters.
+    #[serde(default)]
+    pub masters: Masters,
     /// Seeds and bounds of the runs.
     #[serde(default)]
     pub run: Run,

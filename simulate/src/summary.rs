@@ -89,7 +89,8 @@ figures! {
     jct_single_s "one task" 2 "median over the jobs of one task, s; 0 if there are none"
     jct_guaranteed_s "guaranteed" 2 "median over the jobs whose tasks all ask for guaranteed containers, s; 0 if there are none"
     unfinished "unfinished" 3 "share of the measured jobs that had not ended; they count with the time so far"
-    used "use" 3 "share of the places in which a process runs"
+    used "use" 3 "share of the places in which the process of a task runs"
+    masters "masters" 3 "share of the places in which a master runs"
     wasted "wasted" 3 "share of the places that are free while a task waits anywhere"
     refused "refused" 3 "containers that a node turned away, per container"
     shed "shed" 3 "containers removed from a queue, per container"
@@ -139,6 +140,7 @@ impl RunFigures {
             median(&guaranteed),
             ratio(float_of(unfinished), float_of(jobs.len())),
             means.used,
+            means.masters,
             means.wasted,
             per_task(sums.refused),
             per_task(sums.shed),

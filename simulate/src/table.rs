@@ -22,6 +22,7 @@ const BLOCKS: [&[&str]; 3] = [
     ],
     &[
         "used",
+        "masters",
         "wasted",
         "refused",
         "shed",
@@ -93,7 +94,7 @@ fn write_table(
 pub fn headline(scenario: &Scenario) -> String {
     let (delays, workload) = (&scenario.delays, &scenario.workload);
     format!(
-        "{}\n{}, {}, {} {}; heartbeat of masters {}, \
+        "{}\n{}, {}, {} {}; heartbeat of masters {}{}, \
          of nodes {}{}, launch {} (profile {}{}); the first {} % of the jobs are left out",
         scenario.title,
         scenario.cluster.described(),
@@ -105,6 +106,7 @@ pub fn headline(scenario: &Scenario) -> String {
             "seeds"
         },
         delays.am_heartbeat,
+        scenario.masters.described(),
         delays.node_heartbeat,
         if delays.out_of_band {
             " and at ends"

@@ -42,11 +42,34 @@ enum Event {
     Cancels(ContainerId),
 }
 
+/// Work of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    Task(usize),
+    /// None yet: a probe that has not got a task.
+    Probe,
+    /// That of the job's master.
+    Master,
+}
+
+impl Work {
+    /// Returns the number by which the launch is drawn: that of the task.
+    const fn launch_number(self) -> usize {
+        match self {
+            Self::Task(task) => task,
+            Self::Probe => 0,
+            Self::Master => MASTER_LAUNCH,
+        }
+    }
+}
+
+/// Number of a master's launch: above that of any task.
+const MASTER_LAUNCH: usize = (1 << 24) - 1;
+
 /// Container that has not ended.
 struct Live {
     node: usize,
-    /// Task that it runs; `None`: a probe that has not got one.
-    task: Option<usize>,
+    work: Work,
     /// Whether it has reached its node.
     has_arrived: bool,
     execution_type: ExecutionType,
@@ -70,9 +93,12 @@ pub(crate) struct World<'a> {
     masters: Vec<Option<Master<'a>>>,
     /// Whether every container is guaranteed.
     is_guaranteed: bool,
+    /// Whether masters have containers.
+    has_masters: bool,
     unfinished: usize,
     live: BTreeMap<ContainerId, Live>,
-    /// Probes that have ended without a task, until their node reports it.
+    /// Probes that have ended without a task, and containers of masters, until their node reports
+    /// it.
     void: BTreeSet<ContainerId>,
     events: EventQueue<Event>,
     meter: Meter,
@@ -100,7 +126,7 @@ impl<'a> World<'a> {
             to_ms: window.to_ms + head_start,
         };
         Self {
-            delays: Delayed::new(&scenario.delays, streams),
+            delays: Delayed::new(&scenario.delays, &scenario.masters, streams),
             sorting_interval_ms: arm.settings.sorting_interval_ms,
             drain_limit_ms: last_arrival.saturating_add(scenario.run.drain_limit_s * 1_000),
             jobs,
@@ -108,6 +134,7 @@ impl<'a> World<'a> {
             nodes: scenario.cluster.each_node().map(node).collect(),
             masters: jobs.iter().map(|_| None).collect(),
             is_guaranteed: arm.policy.is_guaranteed(),
+            has_masters: scenario.masters.container,
             unfinished: jobs.len(),
             live: BTreeMap::new(),
             void: BTreeSet::new(),
@@ -229,17 +256,23 @@ impl<'a> World<'a> {
             return;
         };
         live.runs = true;
-        let node = live.node;
+        let (node, work) = (live.node, live.work);
         if live.exits_ms.is_none()
-            && let Some(task) = live.task
+            && let Work::Task(task) = work
         {
             let length_ms = self.jobs[job_of(&id)].task_ms[task];
             let ends = now.0 + self.nodes[node].kind.time_of(length_ms);
             live.exits_ms = Some(ends);
             self.events.push_at(ends, Event::Exits(id));
         }
-        self.meter.running += 1;
-        self.meter.waiting -= 1;
+        if work == Work::Master {
+            self.meter.masters += 1;
+            let start = self.delays.master_start();
+            self.events.push_in(start, Event::MasterCalls(job_of(&id)));
+        } else {
+            self.meter.running += 1;
+            self.meter.waiting -= 1;
+        }
         let mut news = Vec::new();
         self.nodes[node].launched(id, now, &mut news);
         self.hear(node, &news, now);
@@ -271,6 +304,9 @@ impl<'a> World<'a> {
                 master.told(id, status);
             }
         }
+        for placed in self.placer.masters_placed() {
+            self.start_master(placed, now);
+        }
         let mut news = Vec::new();
         let limit = self.placer.queuing_limit();
         self.nodes[node].limit(limit, now, &mut news);
@@ -286,11 +322,13 @@ impl<'a> World<'a> {
                         continue;
                     };
                     live.is_launching = true;
-                    if live.task.is_some() {
-                        self.sums.node_wait_ms += now.0 - live.arrived_ms;
-                        self.launch(id);
-                    } else {
-                        self.ask_for_task(id);
+                    match live.work {
+                        Work::Task(_) => {
+                            self.sums.node_wait_ms += now.0 - live.arrived_ms;
+                            self.launch(id);
+                        }
+                        Work::Probe => self.ask_for_task(id),
+                        Work::Master => self.launch(id),
                     }
                 }
                 News::Ending(id) => self.end(id, now),
@@ -317,8 +355,8 @@ impl<'a> World<'a> {
     }
 
     fn launch(&mut self, id: ContainerId) {
-        let task = self.live.get(&id).and_then(|live| live.task);
-        let delay_ms = self.delays.launch(job_of(&id), task.unwrap_or(0));
+        let work = self.live.get(&id).map_or(Work::Probe, |live| live.work);
+        let delay_ms = self.delays.launch(job_of(&id), work.launch_number());
         self.events.push_in(delay_ms, Event::Launched(id));
     }
 
@@ -341,7 +379,7 @@ impl<'a> World<'a> {
         let earliest = if live.runs {
             0
         } else {
-            self.delays.launch(job_of(&id), live.task.unwrap_or(0)) + 1
+            self.delays.launch(job_of(&id), live.work.launch_number()) + 1
         };
         let exits = now.0 + self.delays.kill().max(earliest);
         live.exits_ms = Some(exits);
@@ -352,14 +390,20 @@ impl<'a> World<'a> {
         let Some(live) = self.live.remove(&id) else {
             return;
         };
-        if live.runs {
-            self.meter.running -= 1;
-        }
-        let Some(task) = live.task else {
-            self.void.insert(id);
-            self.forget_probe(id);
-            return;
+        let task = match live.work {
+            Work::Task(task) => task,
+            Work::Probe => {
+                self.void.insert(id);
+                self.forget_probe(id);
+                return;
+            }
+            Work::Master => {
+                self.void.insert(id);
+                self.meter.masters -= u64::from(live.runs);
+                return;
+            }
         };
+        self.meter.running -= u64::from(live.runs);
         if status != ContainerExitStatus::SUCCESS {
             if live.runs {
                 self.meter.waiting += 1;

@@ -45,6 +45,10 @@ impl Placer for Beside {
         placed
     }
 
+    fn masters_placed(&mut self) -> Vec<Placed> {
+        self.guaranteed.masters_placed()
+    }
+
     fn answer_delay_ms(&self) -> u64 {
         self.opportunistic.answer_delay_ms()
     }

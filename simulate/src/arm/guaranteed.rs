@@ -1,14 +1,14 @@
 //! Model: guaranteed containers. The ResourceManager places on a node when that sends a
 //! heartbeat, as Hadoop's schedulers do, and a job's master gets the containers with its next call.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, NodeLoad};
 
 use super::{Cost, MasterCall, Placed, Placer, application_of};
 use crate::node::Node;
-use crate::scenario::Cluster;
+use crate::scenario::{Policy, Scenario};
 
 /// Order in which jobs are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,23 @@ pub(super) enum Order {
     Shortest,
 }
 
+impl Order {
+    /// Returns the order of a policy; `None`: its containers are not all guaranteed.
+    pub(super) fn of(policy: Policy) -> Option<Self> {
+        let orders = [
+            (Policy::GuaranteedFifo, Self::Fifo),
+            (Policy::GuaranteedFair, Self::Fair),
+            (Policy::GuaranteedShortest, Self::Shortest),
+        ];
+        let (_, order) = orders.into_iter().find(|(of, _)| *of == policy)?;
+        Some(order)
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Job {
+    /// Whether its master waits for a container.
+    wants_master: bool,
     /// Containers that the last call asked for, without those placed since.
     wanted: u32,
     /// Containers placed that have not ended.
@@ -65,16 +80,39 @@ pub(super) struct Guaranteed {
     jobs: BTreeMap<usize, Job>,
     /// Jobs that want containers, the next one to be served first.
     waiting: BTreeSet<(u64, usize)>,
-    /// Containers that have not ended, with the times at which their masters got them.
-    held: BTreeMap<ContainerId, Option<MonoMillis>>,
+    /// Containers that have not ended.
+    held: BTreeMap<ContainerId, Held>,
     /// Times of all containers that have ended.
     ended: Mean,
     last_id: i64,
+    masters: Masters,
     cost: Cost,
 }
 
+/// Containers of masters.
+#[derive(Debug)]
+struct Masters {
+    /// Most at a time; `None`: masters have no containers.
+    most: Option<u64>,
+    /// Jobs whose masters run or are about to.
+    active: u64,
+    /// Jobs that wait for fewer masters, in the order of arrival.
+    inactive: VecDeque<usize>,
+    /// Containers that nobody has taken yet.
+    placed: Vec<Placed>,
+}
+
+/// Container that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    is_master: bool,
+    /// Time at which its master got it.
+    since: Option<MonoMillis>,
+}
+
 impl Guaranteed {
-    pub(super) fn new(cluster: &Cluster, order: Order) -> Self {
+    pub(super) fn new(scenario: &Scenario, order: Order) -> Self {
+        let cluster = &scenario.cluster;
         Self {
             order,
             free: cluster.each_node().map(|node| node.places).collect(),
@@ -83,6 +121,12 @@ impl Guaranteed {
             held: BTreeMap::new(),
             ended: Mean::default(),
             last_id: ID_START,
+            masters: Masters {
+                most: scenario.masters.most(cluster.all_places()),
+                active: 0,
+                inactive: VecDeque::new(),
+                placed: Vec::new(),
+            },
             cost: Cost::default(),
         }
     }
@@ -107,10 +151,21 @@ impl Guaranteed {
         self.waiting.remove(&(job.rank, number));
         change(&mut job);
         job.rank = self.rank(&job);
-        if job.wanted > 0 {
+        if job.wanted > 0 || job.wants_master {
             self.waiting.insert((job.rank, number));
         }
         self.jobs.insert(number, job);
+    }
+
+    /// Has masters ask for their containers, as many as may run.
+    fn begin_masters(&mut self) {
+        let most = self.masters.most.unwrap_or(0);
+        while self.masters.active < most
+            && let Some(number) = self.masters.inactive.pop_front()
+        {
+            self.masters.active += 1;
+            self.change(number, |job| job.wants_master = true);
+        }
     }
 
     /// Places on a node as long as it has free places and somebody waits.
@@ -121,16 +176,20 @@ impl Guaranteed {
             self.free[node] -= 1;
             self.last_id += 1;
             let id = application_of(number).attempt(1).container(self.last_id);
-            self.held.insert(id, None);
+            let is_master = self.jobs.get(&number).is_some_and(|job| job.wants_master);
+            let (since, placed) = (None, Placed::guaranteed(id, node));
+            self.held.insert(id, Held { is_master, since });
+            if is_master {
+                self.masters.placed.push(placed);
+            }
             self.change(number, |job| {
-                job.wanted -= 1;
                 job.held += 1;
-                job.given.push(Placed {
-                    id,
-                    node,
-                    execution_type: ExecutionType::Guaranteed,
-                    is_probe: false,
-                });
+                if is_master {
+                    job.wants_master = false;
+                } else {
+                    job.wanted -= 1;
+                    job.given.push(placed);
+                }
             });
         }
     }
@@ -145,11 +204,16 @@ impl Placer for Guaranteed {
         now: MonoMillis,
     ) {
         for (id, _) in ended {
-            let Some(since) = self.held.remove(id) else {
+            let Some(held) = self.held.remove(id) else {
                 continue;
             };
             self.free[node] += 1;
-            let took_ms = now.0 - since.unwrap_or(now).0;
+            if held.is_master {
+                self.masters.active -= 1;
+                self.begin_masters();
+                continue;
+            }
+            let took_ms = now.0 - held.since.unwrap_or(now).0;
             self.ended.add(took_ms);
             self.change(super::job_of(id), |job| {
                 job.held -= 1;
@@ -161,6 +225,8 @@ impl Placer for Guaranteed {
 
     fn job_arrives(&mut self, job: usize, _now: MonoMillis) {
         self.jobs.insert(job, Job::default());
+        self.masters.inactive.push_back(job);
+        self.begin_masters();
     }
 
     fn master_calls(&mut self, call: &MasterCall<'_>, _nodes: &[Node]) -> Vec<Placed> {
@@ -171,14 +237,24 @@ impl Placer for Guaranteed {
             let got = u32::try_from(given.len()).unwrap_or(u32::MAX);
             job.wanted = call.wanted_guaranteed.saturating_sub(got);
         });
-        let times = given.iter().map(|placed| (placed.id, Some(call.now)));
-        self.held.extend(times);
+        for placed in &given {
+            if let Some(held) = self.held.get_mut(&placed.id) {
+                held.since = Some(call.now);
+            }
+        }
         given
     }
 
     fn job_ends(&mut self, job: usize) {
-        self.change(job, |job| job.wanted = 0);
+        self.change(job, |job| {
+            job.wanted = 0;
+            job.wants_master = false;
+        });
         self.jobs.remove(&job);
+    }
+
+    fn masters_placed(&mut self) -> Vec<Placed> {
+        std::mem::take(&mut self.masters.placed)
     }
 
     fn tick(&mut self, _now: MonoMillis) {}

@@ -86,6 +86,8 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
             found.add(key, "an interval has a mean of at least 1 ms");
         }
     }
+    let share = u64::from(scenario.masters.share_percent);
+    found.within("masters.share-percent", share, 1, 100);
     let run = scenario.run;
     found.within("run.seeds", run.seeds, 1, SEEDS_MAX);
     let left_out = run.warm_up_percent.saturating_add(run.tail_percent);

@@ -4,7 +4,7 @@
 use sim::{Random, Streams};
 
 use crate::delay::Delay;
-use crate::scenario::Delays;
+use crate::scenario::{Delays, Masters};
 
 /// Delay with the stream that it is drawn from.
 struct Drawn {
@@ -31,13 +31,14 @@ pub(super) struct Delayed {
     am_heartbeat: Drawn,
     start_call: Drawn,
     kill: Drawn,
+    master_start: Drawn,
     launch: Delay,
     streams: Streams,
     phases: Random,
 }
 
 impl Delayed {
-    pub(super) fn new(delays: &Delays, streams: Streams) -> Self {
+    pub(super) fn new(delays: &Delays, masters: &Masters, streams: Streams) -> Self {
         let drawn = |delay, subject| Drawn::new(delay, subject, streams);
         Self {
             out_of_band: delays.out_of_band,
@@ -45,6 +46,7 @@ impl Delayed {
             am_heartbeat: drawn(&delays.am_heartbeat, "AM heartbeat"),
             start_call: drawn(&delays.start_call, "start call"),
             kill: drawn(&delays.kill, "kill"),
+            master_start: drawn(&masters.start_ms, "master start"),
             launch: delays.launch.clone(),
             streams,
             phases: streams.stream("phases", 0),
@@ -77,6 +79,10 @@ impl Delayed {
 
     pub(super) fn kill(&mut self) -> u64 {
         self.kill.next()
+    }
+
+    pub(super) fn master_start(&mut self) -> u64 {
+        self.master_start.next()
     }
 
     /// Returns the launch of a task: the same each time, and under every arm of a seed.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 
-use super::{Event, Live, World};
-use crate::arm::{MasterCall, Placed};
+use super::{Event, Live, Work, World};
+use crate::arm::{MasterCall, Placed, job_of};
 use crate::job::{Job, Progress};
 
 /// End of a container, as its node knows it.
@@ -45,6 +45,8 @@ pub(super) struct Master<'a> {
     told: Vec<(ContainerId, ContainerExitStatus)>,
     /// Ends until the master learns of them.
     ends: BTreeMap<ContainerId, Ended>,
+    /// Its own container.
+    container: Option<ContainerId>,
     /// Probes without a place.
     pub(super) probes: BTreeSet<ContainerId>,
 }
@@ -60,6 +62,7 @@ impl<'a> Master<'a> {
             progress,
             told: Vec::new(),
             ends: BTreeMap::new(),
+            container: None,
             probes: BTreeSet::new(),
         };
         for task in tasks.into_iter().flatten() {
@@ -134,8 +137,18 @@ impl World<'_> {
         self.meter.waiting += waiting as u64;
         self.masters[job] = Some(master);
         self.placer.job_arrives(job, now);
-        let phase = self.delays.am_phase();
-        self.events.push_in(phase, Event::MasterCalls(job));
+        if !self.has_masters {
+            let phase = self.delays.am_phase();
+            self.events.push_in(phase, Event::MasterCalls(job));
+        }
+    }
+
+    /// Starts the container of a master. Its first call comes when it has started.
+    pub(super) fn start_master(&mut self, given: Placed, now: MonoMillis) {
+        if let Some(master) = &mut self.masters[job_of(&given.id)] {
+            master.container = Some(given.id);
+            self.begin_container(given, Work::Master, 0, now);
+        }
     }
 
     pub(super) fn master_calls(&mut self, job: usize, now: MonoMillis) {
@@ -161,7 +174,11 @@ impl World<'_> {
         // What begins now is asked for with the next call.
         self.meter.waiting += master.learn(&ended, now.0);
         if master.progress.is_over() {
+            let container = master.container;
             self.masters[job] = None;
+            if let Some(id) = container {
+                self.end_master(id, now);
+            }
             self.placer.job_ends(job);
             self.outcomes[job].finished_ms = Some(now.0);
             self.unfinished -= 1;
@@ -176,19 +193,32 @@ impl World<'_> {
         let Some(master) = &mut self.masters[job] else {
             return;
         };
-        let task = if given.is_probe {
+        let work = if given.is_probe {
             master.probes.insert(given.id);
-            None
+            Work::Probe
         } else {
             let Some((task, since)) = master.next(given.execution_type) else {
                 return;
             };
             self.sums.am_wait_ms += now.0 - since;
-            Some(task)
+            Work::Task(task)
         };
+        self.begin_container(given, work, self.placer.answer_delay_ms(), now);
+    }
+
+    /// Ends the process of a master whose job is over.
+    fn end_master(&mut self, id: ContainerId, now: MonoMillis) {
+        if let Some(live) = self.live.get_mut(&id) {
+            live.exits_ms = Some(now.0);
+            self.events.push_in(0, Event::Exits(id));
+        }
+    }
+
+    /// Has a container reach its node with a start call, which is made after a delay.
+    fn begin_container(&mut self, given: Placed, work: Work, delay_ms: u64, now: MonoMillis) {
         let live = Live {
             node: given.node,
-            task,
+            work,
             has_arrived: false,
             execution_type: given.execution_type,
             arrived_ms: 0,
@@ -197,7 +227,7 @@ impl World<'_> {
             exits_ms: None,
         };
         self.live.insert(given.id, live);
-        let call_ms = self.placer.answer_delay_ms() + self.delays.start_call();
+        let call_ms = delay_ms + self.delays.start_call();
         if call_ms == 0 {
             self.start(given.id, now);
         } else {

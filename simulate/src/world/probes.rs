@@ -3,7 +3,7 @@
 
 use records::{ContainerId, ExecutionType, MonoMillis};
 
-use super::{Event, Master, World};
+use super::{Event, Master, Work, World};
 use crate::arm::job_of;
 
 impl World<'_> {
@@ -13,8 +13,11 @@ impl World<'_> {
             let master = self.masters[job].as_ref();
             master.is_some_and(Master::has_for_probes)
         };
-        let is_needless =
-            self.live.get(&id).is_some_and(|live| live.task.is_none()) && !waits(job_of(&id));
+        let is_needless = self
+            .live
+            .get(&id)
+            .is_some_and(|live| live.work == Work::Probe)
+            && !waits(job_of(&id));
         if is_needless {
             self.live.remove(&id);
             self.forget_probe(id);
@@ -46,7 +49,7 @@ impl World<'_> {
             self.hear(node, &news, now);
             return;
         };
-        live.task = Some(task);
+        live.work = Work::Task(task);
         self.sums.am_wait_ms += now.0 - since;
         self.launch(id);
         let master = self.masters[job].as_ref();
@@ -72,7 +75,7 @@ impl World<'_> {
         let Some(live) = self.live.get(&id) else {
             return;
         };
-        if live.task.is_none() && live.has_arrived && !live.is_launching {
+        if live.work == Work::Probe && live.has_arrived && !live.is_launching {
             let node = live.node;
             let mut news = Vec::new();
             self.nodes[node].kill(id, now, &mut news);

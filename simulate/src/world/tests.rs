@@ -107,7 +107,7 @@ fn a_cancelled_probe_leaves_its_queue_a_call_after_the_last_task_has_a_place() {
         assert_eq!(full_ms, 1_500);
         // Asking for the task takes a call each way; then the other probe is cancelled.
         let bound_ms = until(world, |world| {
-            world.live.values().any(|live| live.task.is_some())
+            world.live.values().any(|live| live.work != Work::Probe)
         });
         assert_eq!(bound_ms, 1_400 + 2 * 400);
         assert_eq!(until(world, queue(2)), bound_ms + 400);

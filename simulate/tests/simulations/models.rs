@@ -187,3 +187,57 @@ fn which_jobs_are_guaranteed_is_the_same_for_every_arm() {
         assert_eq!(types(arm), types(0), "arm {arm}");
     }
 }
+
+/// Returns a scenario of jobs of two tasks whose masters have containers, or have not.
+fn with_masters(masters: &str, load: f64) -> String {
+    format!(
+        r#"
+        title = "masters"
+        cluster = {{ nodes = 10, places = 4 }}
+        workload = {{ jobs = "even", tasks = 2, task-ms = 8000, count = 150, load = {load} }}
+        delays = {{ am-heartbeat-ms = 1000, node-heartbeat-ms = 500, launch-ms = 50 }}
+        masters = {{ {masters} }}
+        run = {{ seeds = 3 }}
+        arm = [
+            {{ policy = "guaranteed-fifo" }},
+            {{ policy = "look" }},
+            {{ policy = "sparrow-late" }},
+        ]
+        "#
+    )
+}
+
+#[test]
+fn a_master_takes_a_place_and_its_start_delays_its_job() {
+    let [without, with] = [
+        "container = false",
+        "container = true, start-ms = 4000, share-percent = 100",
+    ]
+    .map(|masters| arms_of(&with_masters(masters, 0.2)));
+    for (arm, without) in with.iter().zip(&without) {
+        let p50 = |arm| figure(arm, "jct_p50_s").mean;
+        // The heartbeat of a node in place of half of a master's, the launch and the start. A
+        // longest of two tasks fits into heartbeats otherwise, by up to one.
+        let added = p50(arm) - p50(without);
+        assert!((3.4..5.6).contains(&added), "{}: {added}", arm.label);
+        assert!(figure(without, "masters").mean == 0.0);
+        // Two tasks are 16 s of work, for which a master runs for its start and some 10 s.
+        let share = figure(arm, "masters").mean / figure(arm, "used").mean;
+        assert!((0.75..1.1).contains(&share), "{}: {share}", arm.label);
+    }
+}
+
+#[test]
+fn masters_take_no_more_than_their_share_and_evict_opportunistic_containers() {
+    let masters = "container = true, start-ms = 4000, share-percent = 20";
+    let arms = arms_of(&with_masters(masters, 1.2));
+    for arm in &arms {
+        // Eight of forty places.
+        let share = figure(arm, "masters").mean;
+        assert!((0.15..=0.2).contains(&share), "{}: {share}", arm.label);
+    }
+    assert!(figure(&arms[0], "evicted").mean == 0.0);
+    let text = with_masters("container = true, share-percent = 50", 0.9);
+    let text = text.replace("tasks = 2,", "tasks = 20,");
+    assert!(figure(&arms_of(&text)[1], "evicted").mean > 0.005);
+}
