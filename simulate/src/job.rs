@@ -31,8 +31,8 @@ impl Job {
         Self::in_sequence(arrives_ms, task_ms, 1)
     }
 
-    /// Returns a job of so many stages, each of which follows the one before it. The stages have the
-    /// same number of tasks, or one more; a job has no more stages than tasks.
+    /// Returns a job of so many stages, each of which follows the one before it. The stages have
+    /// the same number of tasks, or one more; a job has no more stages than tasks.
     #[must_use]
     pub fn in_sequence(arrives_ms: u64, task_ms: Vec<u64>, stages: usize) -> Self {
         let tasks = task_ms.len();

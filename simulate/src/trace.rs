@@ -234,8 +234,8 @@ impl Survey {
         Ok(found)
     }
 
-    /// Returns the load that the trace offers to a cluster of this capacity as it was recorded; 0 if
-    /// all jobs arrive at once.
+    /// Returns the load that the trace, as it was recorded, offers to a cluster of this capacity; 0
+    /// if all jobs arrive at once.
     #[must_use]
     pub fn load(&self, capacity: f64) -> f64 {
         let span = self.arrivals_ms.map_or(0, |(first, last)| last - first);

@@ -21,8 +21,8 @@ pub struct WorkloadSpec {
     /// Number of jobs. Of a trace the first so many; 0: all of them.
     #[serde(default)]
     pub count: u64,
-    /// Offered load: work that arrives in a second, as a share of what the cluster can do. From 1 on
-    /// the cluster cannot keep up. The gaps of a trace are stretched to meet it; 0: they stay as
+    /// Offered load: work that arrives in a second, as a share of what the cluster can do. From 1
+    /// on it cannot keep up. The gaps of a trace are stretched to meet it; 0: they stay as
     /// they were recorded.
     #[serde(default)]
     pub load: f64,
@@ -35,8 +35,8 @@ pub struct WorkloadSpec {
     /// Stages of a job, each of which follows the one before it. A trace has its own.
     #[serde(default = "one")]
     pub stages: u32,
-    /// Percentage of the jobs, each drawn for itself, whose tasks ask for guaranteed containers. The
-    /// tasks of a trace say it.
+    /// Percentage of the jobs, each drawn for itself, whose tasks ask for guaranteed containers.
+    /// The tasks of a trace say it.
     #[serde(default)]
     pub guaranteed_percent: u64,
     /// File of the trace, for jobs of the kind `trace`.
