@@ -102,6 +102,12 @@ pub(crate) trait Placer {
     /// A call of a job's master. Returns the containers of the answer.
     fn master_calls(&mut self, call: &MasterCall<'_>, nodes: &[Node]) -> Vec<Placed>;
 
+    /// The ResourceManager takes a node for lost, with all its containers.
+    fn node_is_lost(&mut self, node: usize);
+
+    /// A node that was lost has registered again, without containers. Its heartbeat follows.
+    fn node_joins(&mut self, _node: usize) {}
+
     /// Returns the time by which the placement delays the answer to a call.
     fn answer_delay_ms(&self) -> u64 {
         0

@@ -43,7 +43,9 @@ pub struct ContainerSums {
     pub shed: u64,
     /// Running containers killed for a guaranteed one.
     pub evicted: u64,
-    /// Milliseconds of run that evictions discarded.
+    /// Containers lost with their node, or not started because it was down.
+    pub node_lost: u64,
+    /// Milliseconds of run that evictions and lost nodes discarded.
     pub lost_ms: u64,
     /// Waits of tasks at their master, each try for itself.
     pub am_wait_ms: Waits,
@@ -119,6 +121,8 @@ pub(crate) struct Meter {
     pub(crate) running: u64,
     /// Masters that run in containers.
     pub(crate) masters: u64,
+    /// Places of nodes that are down.
+    pub(crate) down: u64,
     /// Tasks that have arrived and whose process does not run, nor has ended.
     pub(crate) waiting: u64,
     used_area: f64,
@@ -136,6 +140,7 @@ impl Meter {
             now_ms: 0,
             running: 0,
             masters: 0,
+            down: 0,
             waiting: 0,
             used_area: 0.0,
             masters_area: 0.0,
@@ -149,7 +154,8 @@ impl Meter {
     pub(crate) fn advance(&mut self, now_ms: u64) {
         let from = self.now_ms.max(self.window.from_ms);
         let to = now_ms.min(self.window.to_ms);
-        let free = self.places.saturating_sub(self.running + self.masters);
+        let taken = self.running + self.masters + self.down;
+        let free = self.places.saturating_sub(taken);
         if from < to {
             let length = float(to - from);
             self.used_area += length * float(self.running);
@@ -236,12 +242,12 @@ mod tests {
         );
         meter.running = 10;
         meter.advance(1_500);
-        (meter.running, meter.masters, meter.waiting) = (4, 5, 2);
+        (meter.running, meter.masters, meter.down, meter.waiting) = (4, 3, 2, 2);
         meter.advance(9_500);
         let means = meter.means();
         assert_eq!(means.span_ms, 2_000);
         assert!((means.used - (0.25 + 0.75 * 0.4)).abs() < 1e-9, "{means:?}");
-        assert!((means.masters - 0.75 * 0.5).abs() < 1e-9, "{means:?}");
+        assert!((means.masters - 0.75 * 0.3).abs() < 1e-9, "{means:?}");
         // One place is free for the two that wait.
         assert!((means.wasted - 0.75 * 0.1).abs() < 1e-9, "{means:?}");
         let each_second = meter.into_each_second().used;

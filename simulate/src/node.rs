@@ -34,6 +34,9 @@ pub(crate) enum News {
 /// Node of the cluster.
 pub(crate) struct Node {
     pub(crate) kind: NodeKind,
+    /// Whether it runs and answers.
+    pub(crate) is_up: bool,
+    config: ContainerSchedulerConfig,
     scheduler: ContainerScheduler,
     /// Containers that have ended since the last heartbeat.
     pub(crate) completed: Vec<(ContainerId, ContainerExitStatus)>,
@@ -58,6 +61,8 @@ impl Node {
         let room = Resource::new(SIZE.memory_mb * u64::from(places), SIZE.vcores * places);
         Self {
             kind,
+            is_up: true,
+            config,
             scheduler: ContainerScheduler::new(config, room),
             completed: Vec::new(),
             beats_out_of_turn: false,
@@ -66,6 +71,16 @@ impl Node {
             ending: BTreeSet::new(),
             actions: Vec::new(),
         }
+    }
+
+    /// Ends the node with all that it has: what comes back is empty. Returns the ends that no
+    /// heartbeat has told.
+    pub(crate) fn fail(&mut self) -> Vec<(ContainerId, ContainerExitStatus)> {
+        let again = Self {
+            is_up: false,
+            ..Self::new(self.kind, self.config, self.estimates_waits)
+        };
+        std::mem::replace(self, again).completed
     }
 
     /// Returns the containers that hold a place and those that wait, as a look from outside shows.
@@ -78,16 +93,19 @@ impl Node {
             .saturating_add(u32::try_from(guaranteed).unwrap_or(u32::MAX))
     }
 
-    /// Returns what a look from outside shows now.
-    pub(crate) fn sight(&self, now: MonoMillis) -> Sight {
+    /// Returns what a look from outside shows now; `None`: the node is down.
+    pub(crate) fn sight(&self, now: MonoMillis) -> Option<Sight> {
+        if !self.is_up {
+            return None;
+        }
         let queued = u32::try_from(self.queue_length()).unwrap_or(u32::MAX);
         let capability = self.scheduler.node_resource();
-        Sight {
+        Some(Sight {
             running: self.load_now().saturating_sub(queued),
             queued,
             free: capability.saturating_sub(self.scheduler.allocated()),
             seen_at: now,
-        }
+        })
     }
 
     /// Returns the number of opportunistic containers that wait.

@@ -3,6 +3,7 @@
 mod check;
 mod cluster;
 mod delays;
+mod failures;
 mod known;
 mod masters;
 mod suggest;
@@ -19,6 +20,7 @@ use crate::workload::WorkloadSpec;
 pub use check::ScenarioProblem;
 pub use cluster::{Cluster, NodeKind};
 pub use delays::{Delays, PROFILES};
+pub use failures::Failures;
 pub use known::Known;
 pub use masters::Masters;
 
@@ -52,6 +54,9 @@ pub struct Scenario {
     pub delays: Delays,
     /// Jobs.
     pub workload: WorkloadSpec,
+    /// Failures of nodes.
+    #[serde(default)]
+    pub failures: Failures,
     /// ApplicationMasters.
     #[serde(default)]
     pub masters: Masters,

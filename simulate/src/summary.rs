@@ -95,7 +95,8 @@ figures! {
     refused "refused" 3 "containers that a node turned away, per container"
     shed "shed" 3 "containers removed from a queue, per container"
     evicted "evicted" 3 "containers killed for a guaranteed one, per container"
-    lost_s "lost" 3 "run time that evictions discarded, s per container"
+    node_lost "lost nodes" 3 "containers lost with their node, or not started because it was down, per container"
+    lost_s "lost" 3 "run time that evictions and lost nodes discarded, s per container"
     am_wait_s "wait at AM" 2 "wait of a task at its master, all tries together, s"
     node_wait_s "wait at node" 2 "wait of a task on nodes, all tries together, s"
     queue_mean "queue" 2 "mean length of the queues"
@@ -145,6 +146,7 @@ impl RunFigures {
             per_task(sums.refused),
             per_task(sums.shed),
             per_task(sums.evicted),
+            per_task(sums.node_lost),
             per_task(sums.lost_ms) / 1_000.0,
             per_task(sums.am_wait_ms.sum_ms()) / 1_000.0,
             per_task(sums.node_wait_ms.sum_ms()) / 1_000.0,

@@ -27,6 +27,7 @@ const BLOCKS: [&[&str]; 3] = [
         "refused",
         "shed",
         "evicted",
+        "node_lost",
         "lost_s",
         "am_wait_s",
         "node_wait_s",
@@ -94,10 +95,11 @@ fn write_table(
 pub fn headline(scenario: &Scenario) -> String {
     let (delays, workload) = (&scenario.delays, &scenario.workload);
     format!(
-        "{}\n{}, {}, {} {}; heartbeat of masters {}{}, \
+        "{}\n{}{}, {}, {} {}; heartbeat of masters {}{}, \
          of nodes {}{}, launch {} (profile {}{}); the first {} % of the jobs are left out",
         scenario.title,
         scenario.cluster.described(),
+        scenario.failures.described(),
         workload.described(),
         scenario.run.seeds,
         if scenario.run.seeds == 1 {

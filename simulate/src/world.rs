@@ -1,6 +1,7 @@
 //! One run of an arm: the loop over events in virtual time.
 
 mod delays;
+mod failures;
 mod masters;
 mod probes;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::node::{News, Node};
 use crate::scenario::{Arm, Comparator, NodeKind, Scenario};
 
 use self::delays::Delayed;
+use self::failures::Failing;
 use self::masters::{Ended, Master};
 
 /// Interval at which the queues of all nodes are looked at for the result.
@@ -25,7 +27,11 @@ const SAMPLE_MS: u64 = 1_000;
 
 enum Event {
     JobArrives(usize),
-    MasterCalls(usize),
+    /// A call of a job's master; those of an earlier attempt are not made.
+    MasterCalls {
+        job: usize,
+        attempt: u32,
+    },
     NodeBeats {
         node: usize,
         in_turn: bool,
@@ -38,6 +44,16 @@ enum Event {
     Exits(ContainerId),
     /// A probe that has a place learns what it runs.
     Binds(ContainerId),
+    NodeFails(usize),
+    NodeReturns(usize),
+    /// The ResourceManager has waited long enough for a heartbeat of a node, unless that has failed
+    /// again since.
+    NodeExpires {
+        node: usize,
+        failure: u32,
+    },
+    /// A start call to a node that was down is given up.
+    StartFails(ContainerId),
     /// The cancelling of a probe reaches its node.
     Cancels(ContainerId),
 }
@@ -79,6 +95,8 @@ struct Live {
     is_launching: bool,
     /// Whether its process runs.
     runs: bool,
+    /// Time at which its process began to run.
+    launched_ms: u64,
     /// Time at which its processes end, once known.
     exits_ms: Option<u64>,
 }
@@ -100,6 +118,7 @@ pub(crate) struct World<'a> {
     /// Probes that have ended without a task, and containers of masters, until their node reports
     /// it.
     void: BTreeSet<ContainerId>,
+    failing: Failing,
     events: EventQueue<Event>,
     meter: Meter,
     outcomes: Vec<JobOutcome>,
@@ -138,6 +157,7 @@ impl<'a> World<'a> {
             unfinished: jobs.len(),
             live: BTreeMap::new(),
             void: BTreeSet::new(),
+            failing: Failing::new(scenario, streams),
             events: EventQueue::default(),
             meter: Meter::new(scenario.cluster.all_places(), window),
             outcomes: jobs.iter().map(JobOutcome::new).collect(),
@@ -185,6 +205,7 @@ impl<'a> World<'a> {
                 in_turn: true,
             };
             self.events.push_at(phase, event);
+            self.schedule_failure(node);
         }
         self.events.push_at(0, Event::Sort);
         self.events.push_at(0, Event::Sample);
@@ -199,7 +220,7 @@ impl<'a> World<'a> {
     fn handle(&mut self, event: Event, now: MonoMillis) {
         match event {
             Event::JobArrives(job) => self.job_arrives(job, now),
-            Event::MasterCalls(job) => self.master_calls(job, now),
+            Event::MasterCalls { job, attempt } => self.master_calls(job, attempt, now),
             Event::NodeBeats { node, in_turn } => {
                 if in_turn {
                     let next = Event::NodeBeats { node, in_turn };
@@ -208,7 +229,9 @@ impl<'a> World<'a> {
                 } else {
                     self.nodes[node].beats_out_of_turn = false;
                 }
-                self.node_beats(node, now);
+                if self.nodes[node].is_up {
+                    self.node_beats(node, now);
+                }
             }
             Event::NodeTick(node) => {
                 if self.nodes[node].tick_at == Some(now) {
@@ -233,6 +256,10 @@ impl<'a> World<'a> {
             Event::Exits(id) => self.exits(id, now),
             Event::Binds(id) => self.bind(id, now),
             Event::Cancels(id) => self.cancel(id, now),
+            Event::NodeFails(node) => self.node_fails(node, now),
+            Event::NodeReturns(node) => self.node_returns(node, now),
+            Event::NodeExpires { node, failure } => self.node_expires(node, failure, now),
+            Event::StartFails(id) => self.start_fails(id, now),
         }
     }
 
@@ -243,6 +270,11 @@ impl<'a> World<'a> {
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
+        if !self.nodes[live.node].is_up {
+            self.events
+                .push_in(self.failing.connect_ms, Event::StartFails(id));
+            return;
+        }
         live.arrived_ms = now.0;
         live.has_arrived = true;
         let (node, execution_type) = (live.node, live.execution_type);
@@ -256,6 +288,7 @@ impl<'a> World<'a> {
             return;
         };
         live.runs = true;
+        live.launched_ms = now.0;
         let (node, work) = (live.node, live.work);
         if live.exits_ms.is_none()
             && let Work::Task(task) = work
@@ -266,9 +299,7 @@ impl<'a> World<'a> {
             self.events.push_at(ends, Event::Exits(id));
         }
         if work == Work::Master {
-            self.meter.masters += 1;
-            let start = self.delays.master_start();
-            self.events.push_in(start, Event::MasterCalls(job_of(&id)));
+            self.master_is_launched(job_of(&id));
         } else {
             self.meter.running += 1;
             self.meter.waiting -= 1;

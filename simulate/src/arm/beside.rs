@@ -45,6 +45,16 @@ impl Placer for Beside {
         placed
     }
 
+    fn node_is_lost(&mut self, node: usize) {
+        self.guaranteed.node_is_lost(node);
+        self.opportunistic.node_is_lost(node);
+    }
+
+    fn node_joins(&mut self, node: usize) {
+        self.guaranteed.node_joins(node);
+        self.opportunistic.node_joins(node);
+    }
+
     fn masters_placed(&mut self) -> Vec<Placed> {
         self.guaranteed.masters_placed()
     }

@@ -8,7 +8,7 @@ use sched::{
 use sim::Streams;
 
 use super::{Cost, MasterCall, Placed, Placer, application_of, ask, monitor, update};
-use crate::node::{Node, number_of};
+use crate::node::{Node, node_id, number_of};
 use crate::scenario::Settings;
 
 pub(super) struct Central {
@@ -73,6 +73,10 @@ impl Placer for Central {
             ))
         });
         placed.collect()
+    }
+
+    fn node_is_lost(&mut self, node: usize) {
+        self.monitor.remove(&node_id(node));
     }
 
     fn job_ends(&mut self, job: usize) {

@@ -9,7 +9,7 @@ use sched::{
 };
 
 use super::{Cost, MasterCall, Placed, Placer, application_of, ask, monitor, update};
-use crate::node::{Node, SIZE, number_of};
+use crate::node::{Node, SIZE, node_id, number_of};
 use crate::scenario::Settings;
 
 /// Terms of the ResourceManager.
@@ -99,6 +99,10 @@ impl Placer for Distributed {
             ))
         });
         placed.collect()
+    }
+
+    fn node_is_lost(&mut self, node: usize) {
+        self.monitor.remove(&node_id(node));
     }
 
     fn job_ends(&mut self, job: usize) {

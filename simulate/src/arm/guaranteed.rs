@@ -75,7 +75,8 @@ const ID_START: i64 = 1 << 41;
 
 pub(super) struct Guaranteed {
     order: Order,
-    /// Free places by node, as the ResourceManager knows them.
+    /// Places by node, and those of them that are free, as the ResourceManager knows them.
+    places: Vec<u32>,
     free: Vec<u32>,
     jobs: BTreeMap<usize, Job>,
     /// Jobs that want containers, the next one to be served first.
@@ -105,6 +106,7 @@ struct Masters {
 /// Container that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Held {
+    node: usize,
     is_master: bool,
     /// Time at which its master got it.
     since: Option<MonoMillis>,
@@ -113,9 +115,11 @@ struct Held {
 impl Guaranteed {
     pub(super) fn new(scenario: &Scenario, order: Order) -> Self {
         let cluster = &scenario.cluster;
+        let places: Vec<u32> = cluster.each_node().map(|node| node.places).collect();
         Self {
             order,
-            free: cluster.each_node().map(|node| node.places).collect(),
+            free: places.clone(),
+            places,
             jobs: BTreeMap::new(),
             waiting: BTreeSet::new(),
             held: BTreeMap::new(),
@@ -168,6 +172,28 @@ impl Guaranteed {
         }
     }
 
+    /// Has a job ask for a container for another master. What it had asked for is forgotten, with
+    /// the containers that its master had not got.
+    fn begin_again(&mut self, number: usize) {
+        self.masters.active -= 1;
+        let mut given = Vec::new();
+        self.change(number, |job| {
+            job.wanted = 0;
+            given = std::mem::take(&mut job.given);
+            job.held = job
+                .held
+                .saturating_sub(1 + u32::try_from(given.len()).unwrap_or(0));
+        });
+        for placed in given {
+            self.held.remove(&placed.id);
+            self.free[placed.node] += 1;
+        }
+        if self.jobs.contains_key(&number) {
+            self.masters.inactive.push_front(number);
+        }
+        self.begin_masters();
+    }
+
     /// Places on a node as long as it has free places and somebody waits.
     fn fill(&mut self, node: usize) {
         while self.free[node] > 0
@@ -177,8 +203,13 @@ impl Guaranteed {
             self.last_id += 1;
             let id = application_of(number).attempt(1).container(self.last_id);
             let is_master = self.jobs.get(&number).is_some_and(|job| job.wants_master);
-            let (since, placed) = (None, Placed::guaranteed(id, node));
-            self.held.insert(id, Held { is_master, since });
+            let placed = Placed::guaranteed(id, node);
+            let held = Held {
+                node,
+                is_master,
+                since: None,
+            };
+            self.held.insert(id, held);
             if is_master {
                 self.masters.placed.push(placed);
             }
@@ -225,8 +256,10 @@ impl Placer for Guaranteed {
 
     fn job_arrives(&mut self, job: usize, _now: MonoMillis) {
         self.jobs.insert(job, Job::default());
-        self.masters.inactive.push_back(job);
-        self.begin_masters();
+        if self.masters.most.is_some() {
+            self.masters.inactive.push_back(job);
+            self.begin_masters();
+        }
     }
 
     fn master_calls(&mut self, call: &MasterCall<'_>, _nodes: &[Node]) -> Vec<Placed> {
@@ -251,6 +284,34 @@ impl Placer for Guaranteed {
             job.wants_master = false;
         });
         self.jobs.remove(&job);
+    }
+
+    fn node_is_lost(&mut self, node: usize) {
+        self.free[node] = 0;
+        let all = self.held.iter().filter(|(_, held)| held.node == node);
+        let lost: Vec<(ContainerId, bool)> = all.map(|(id, held)| (*id, held.is_master)).collect();
+        for (id, is_master) in lost {
+            if self.held.remove(&id).is_none() {
+                // It went with its job's master.
+                continue;
+            }
+            let number = super::job_of(&id);
+            if is_master {
+                self.begin_again(number);
+                continue;
+            }
+            self.change(number, |job| {
+                job.held -= 1;
+                // One that its master has not got is asked for again.
+                let before = job.given.len();
+                job.given.retain(|placed| placed.id != id);
+                job.wanted += u32::from(job.given.len() < before);
+            });
+        }
+    }
+
+    fn node_joins(&mut self, node: usize) {
+        self.free[node] = self.places[node];
     }
 
     fn masters_placed(&mut self) -> Vec<Placed> {

@@ -131,6 +131,10 @@ impl Placer for Hadoop {
         placed.collect()
     }
 
+    fn node_is_lost(&mut self, node: usize) {
+        self.monitor.remove(node);
+    }
+
     fn job_ends(&mut self, job: usize) {
         self.jobs[job] = Rc::default();
     }

@@ -1,13 +1,14 @@
 //! Placement by the nodes' proxies after looks at nodes: `sched`'s, one for each job, over all
-//! nodes of the cluster. Every look is answered; containers reach their nodes `look-ms` later than
-//! in other arms, when what was seen is as old.
+//! nodes of the cluster. Every node that is up answers a look; containers reach their nodes
+//! `look-ms` later than in other arms, when what was seen is as old. A container of which neither
+//! node has answered stays an ask.
 
 use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, LookPlacer, LookTerms, NodeLoad, NodeLoadMonitor, Sight};
 use sim::{Random, Streams};
 
 use super::{Cost, MasterCall, Placed, Placer, application_of, monitor, update};
-use crate::node::{Node, SIZE};
+use crate::node::{Node, SIZE, node_id};
 use crate::scenario::Settings;
 
 pub(super) struct Looked {
@@ -15,7 +16,7 @@ pub(super) struct Looked {
     monitor: NodeLoadMonitor,
     look_ms: u64,
     holds_back: bool,
-    /// Numbers of all nodes.
+    /// Numbers of the nodes that are not lost.
     directory: Vec<usize>,
     /// Placement of each job, in the order of arrival; `None` after the job's end.
     jobs: Vec<Option<LookPlacer<usize>>>,
@@ -64,9 +65,11 @@ impl Placer for Looked {
         let mut round = placer.draw(&self.directory, call.wanted);
         self.cost.looks += round.wants().len() as u64;
         let wants = round.wants();
-        let sights: Vec<Sight> = wants.map(|node| nodes[*node].sight(call.now)).collect();
+        let sights: Vec<Option<Sight>> = wants.map(|node| nodes[*node].sight(call.now)).collect();
         for (position, sight) in sights.into_iter().enumerate() {
-            round.sees(position, sight);
+            if let Some(sight) = sight {
+                round.sees(position, sight);
+            }
         }
         let limit = self.monitor.queuing_limit();
         let terms = LookTerms {
@@ -85,6 +88,15 @@ impl Placer for Looked {
 
     fn answer_delay_ms(&self) -> u64 {
         self.look_ms
+    }
+
+    fn node_is_lost(&mut self, node: usize) {
+        self.monitor.remove(&node_id(node));
+        self.directory.retain(|known| *known != node);
+    }
+
+    fn node_joins(&mut self, node: usize) {
+        self.directory.push(node);
     }
 
     fn job_ends(&mut self, job: usize) {

@@ -16,7 +16,7 @@ use sched::{ContainerQueuingLimit, NodeLoad, NodeLoadMonitor};
 use sim::{Random, Streams};
 
 use super::{Cost, MasterCall, Placed, Placer, application_of, monitor, update};
-use crate::node::Node;
+use crate::node::{Node, node_id};
 use crate::scenario::Settings;
 
 /// Nodes that are looked at for each container.
@@ -39,7 +39,8 @@ pub(super) struct Sampled {
     /// The ResourceManager's, for the limit of the queues.
     monitor: NodeLoadMonitor,
     mode: Mode,
-    nodes: u64,
+    /// Numbers of the nodes that are not lost.
+    directory: Vec<usize>,
     last_id: i64,
     random: Random,
     cost: Cost,
@@ -50,15 +51,16 @@ impl Sampled {
         Self {
             monitor: monitor(settings),
             mode,
-            nodes: nodes as u64,
+            directory: (0..nodes).collect(),
             last_id: 0,
             random: streams.stream("placement", 0),
             cost: Cost::default(),
         }
     }
 
+    /// Draws a node; without any that is not lost, the first.
     fn draw(&mut self) -> usize {
-        usize::try_from(self.random.below(self.nodes)).unwrap_or(0)
+        self.random.pick(&self.directory).copied().unwrap_or(0)
     }
 
     /// Returns the nodes that get a container or a probe.
@@ -82,6 +84,7 @@ impl Sampled {
         let looks = u64::from(wanted) * u64::from(LOOKS);
         self.cost.looks += looks;
         let mut drawn: Vec<usize> = (0..looks).map(|_| self.draw()).collect();
+        drawn.retain(|number| nodes[*number].is_up);
         drawn.sort_by_key(|number| nodes[*number].load_now());
         drawn.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
         drawn
@@ -94,7 +97,7 @@ impl Sampled {
         // Among equals the one drawn first: an order by number would favour some nodes.
         let mut by_load: BTreeSet<(u32, u64, usize)> = (0..looks)
             .map(|look| (look, self.draw()))
-            .filter(|(_, number)| seen.insert(*number))
+            .filter(|(_, number)| nodes[*number].is_up && seen.insert(*number))
             .map(|(look, number)| (nodes[number].load_now(), look, number))
             .collect();
         let mut chosen = Vec::new();
@@ -135,6 +138,15 @@ impl Placer for Sampled {
             }
         });
         placed.collect()
+    }
+
+    fn node_is_lost(&mut self, node: usize) {
+        self.monitor.remove(&node_id(node));
+        self.directory.retain(|known| *known != node);
+    }
+
+    fn node_joins(&mut self, node: usize) {
+        self.directory.push(node);
     }
 
     fn job_ends(&mut self, _job: usize) {}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use super::{Cluster, Scenario};
+use super::{Cluster, Failures, Scenario};
 use crate::delay::is_interval;
 
 /// Most nodes. NodeManagers of one cluster are at most some ten thousands.
@@ -12,6 +12,8 @@ const NODES_MAX: usize = 60_000;
 const PLACES_MAX: u32 = 1_000;
 /// Speeds of nodes.
 const SPEEDS: RangeInclusive<f64> = 0.01..=100.0;
+/// Longest times of failures: ten years.
+const SECONDS_MAX: u64 = 10 * 365 * 24 * 3_600;
 /// Most seeds.
 const SEEDS_MAX: u64 = 1_000;
 /// Most containers of one run: each takes some 100 bytes until the end of the run.
@@ -73,6 +75,17 @@ fn check_nodes(cluster: &Cluster, found: &mut Problems) {
     }
 }
 
+fn check_failures(failures: Failures, found: &mut Problems) {
+    for (key, value) in [
+        ("up-s", failures.up_s),
+        ("expiry-s", failures.expiry_s),
+        ("connect-s", failures.connect_s),
+    ] {
+        found.within(&format!("failures.{key}"), value, 0, SECONDS_MAX);
+    }
+    found.within("failures.down-s", failures.down_s, 1, SECONDS_MAX);
+}
+
 /// Returns every value that cannot be simulated.
 pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
     let mut found = Problems::default();
@@ -88,6 +101,7 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
     }
     let share = u64::from(scenario.masters.share_percent);
     found.within("masters.share-percent", share, 1, 100);
+    check_failures(scenario.failures, &mut found);
     let run = scenario.run;
     found.within("run.seeds", run.seeds, 1, SEEDS_MAX);
     let left_out = run.warm_up_percent.saturating_add(run.tail_percent);

@@ -44,9 +44,11 @@ pub(super) struct Master<'a> {
     /// Ends that the ResourceManager tells with the next answer.
     told: Vec<(ContainerId, ContainerExitStatus)>,
     /// Ends until the master learns of them.
-    ends: BTreeMap<ContainerId, Ended>,
+    pub(super) ends: BTreeMap<ContainerId, Ended>,
     /// Its own container.
-    container: Option<ContainerId>,
+    pub(super) container: Option<ContainerId>,
+    /// Masters that the job has had before.
+    pub(super) attempt: u32,
     /// Probes without a place.
     pub(super) probes: BTreeSet<ContainerId>,
 }
@@ -63,6 +65,7 @@ impl<'a> Master<'a> {
             told: Vec::new(),
             ends: BTreeMap::new(),
             container: None,
+            attempt: 0,
             probes: BTreeSet::new(),
         };
         for task in tasks.into_iter().flatten() {
@@ -72,7 +75,7 @@ impl<'a> Master<'a> {
     }
 
     /// Has a task wait for a container.
-    fn wants(&mut self, task: usize, now_ms: u64) {
+    pub(super) fn wants(&mut self, task: usize, now_ms: u64) {
         let is_guaranteed = self.is_guaranteed || self.job.asks_for_guaranteed(task);
         let execution_type = if is_guaranteed {
             ExecutionType::Guaranteed
@@ -139,7 +142,19 @@ impl World<'_> {
         self.placer.job_arrives(job, now);
         if !self.has_masters {
             let phase = self.delays.am_phase();
-            self.events.push_in(phase, Event::MasterCalls(job));
+            let attempt = 0;
+            self.events
+                .push_in(phase, Event::MasterCalls { job, attempt });
+        }
+    }
+
+    /// Has a master call once it has started.
+    pub(super) fn master_is_launched(&mut self, job: usize) {
+        self.meter.masters += 1;
+        if let Some(master) = &self.masters[job] {
+            let (start, attempt) = (self.delays.master_start(), master.attempt);
+            self.events
+                .push_in(start, Event::MasterCalls { job, attempt });
         }
     }
 
@@ -151,10 +166,13 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn master_calls(&mut self, job: usize, now: MonoMillis) {
+    pub(super) fn master_calls(&mut self, job: usize, attempt: u32, now: MonoMillis) {
         let Some(master) = &mut self.masters[job] else {
             return;
         };
+        if master.attempt != attempt {
+            return;
+        }
         let ended = std::mem::take(&mut master.told);
         let call = MasterCall {
             job,
@@ -184,7 +202,8 @@ impl World<'_> {
             self.unfinished -= 1;
         } else {
             let interval = self.delays.am_heartbeat();
-            self.events.push_in(interval, Event::MasterCalls(job));
+            self.events
+                .push_in(interval, Event::MasterCalls { job, attempt });
         }
     }
 
@@ -224,6 +243,7 @@ impl World<'_> {
             arrived_ms: 0,
             is_launching: false,
             runs: false,
+            launched_ms: 0,
             exits_ms: None,
         };
         self.live.insert(given.id, live);

@@ -36,6 +36,9 @@ impl World<'_> {
     pub(super) fn bind(&mut self, id: ContainerId, now: MonoMillis) {
         let job = job_of(&id);
         self.forget_probe(id);
+        if !self.live.contains_key(&id) {
+            return;
+        }
         let next = self.masters[job]
             .as_mut()
             .and_then(|master| master.next(ExecutionType::Opportunistic));

@@ -3,29 +3,43 @@
 use super::*;
 use crate::arm::placer;
 
-/// Runs jobs of these arrivals and lengths, a task each, on one node of one place. The last one asks
-/// for a guaranteed container if `guaranteed` says so.
-fn with_world<T>(
-    policy: &str,
-    delays: &str,
-    jobs: &[(u64, u64)],
-    guaranteed: bool,
-    look: impl FnOnce(&mut World<'_>) -> T,
-) -> T {
+/// A node, and jobs of a task each, given by arrival and length.
+#[derive(Clone, Copy, Default)]
+struct Setup<'a> {
+    policy: &'a str,
+    delays: &'a str,
+    /// Further keys of the scenario.
+    further: &'a str,
+    /// Places beyond the first.
+    more_places: u32,
+    jobs: &'a [(u64, u64)],
+    /// Whether the last job asks for a guaranteed container.
+    is_last_guaranteed: bool,
+}
+
+fn with_world<T>(setup: Setup<'_>, look: impl FnOnce(&mut World<'_>) -> T) -> T {
+    let Setup {
+        policy,
+        delays,
+        further,
+        ..
+    } = setup;
+    let places = 1 + setup.more_places;
     let text = format!(
         r#"
-        title = "one place"
-        cluster = {{ nodes = 1, places = 1 }}
+        title = "one node"
+        cluster = {{ nodes = 1, places = {places} }}
         workload = {{ jobs = "even", count = 1, load = 0.5, guaranteed-percent = 50 }}
         delays = {{ am-heartbeat-ms = 1, {delays} }}
+        {further}
         [[arm]]
         policy = "{policy}"
         "#
     );
     let scenario = Scenario::read(&text).unwrap();
     let job = |(arrives_ms, task_ms): &(u64, u64)| Job::of(*arrives_ms, vec![*task_ms]);
-    let mut jobs: Vec<Job> = jobs.iter().map(job).collect();
-    if guaranteed {
+    let mut jobs: Vec<Job> = setup.jobs.iter().map(job).collect();
+    if setup.is_last_guaranteed {
         jobs.last_mut().unwrap().ask_for_guaranteed();
     }
     let (arm, streams) = (&scenario.arms[0], Streams::new(1));
@@ -37,6 +51,18 @@ fn with_world<T>(
     let mut world = World::new(&scenario, arm, placer, &jobs, window, streams);
     world.begin();
     look(&mut world)
+}
+
+/// Returns a node that runs one task of ten seconds.
+const fn one_task(delays: &str) -> Setup<'_> {
+    Setup {
+        policy: "random",
+        delays,
+        further: "",
+        more_places: 0,
+        jobs: &[(0, 10_000)],
+        is_last_guaranteed: false,
+    }
 }
 
 /// Handles the next event, and returns its time.
@@ -72,7 +98,7 @@ fn killed_after_ms(world: &mut World<'_>, now_ms: u64) -> u64 {
 fn a_kill_ends_processes_after_its_delay() {
     for kill_ms in [0, 700] {
         let delays = format!("launch-ms = 50, kill-ms = {kill_ms}");
-        let took_ms = with_world("random", &delays, &[(0, 10_000)], false, |world| {
+        let took_ms = with_world(one_task(&delays), |world| {
             let now_ms = until(world, |world| world.live.values().any(|live| live.runs));
             killed_after_ms(world, now_ms)
         });
@@ -85,7 +111,7 @@ fn what_is_killed_during_its_launch_ends_after_it() {
     // The launch cannot be taken back: the process has to exist before it can end.
     for (kill_ms, expected_ms) in [(0, 301), (700, 700)] {
         let delays = format!("launch-ms = 300, kill-ms = {kill_ms}");
-        let took_ms = with_world("random", &delays, &[(0, 10_000)], false, |world| {
+        let took_ms = with_world(one_task(&delays), |world| {
             let now_ms = until(world, |world| {
                 world.live.values().any(|live| live.is_launching)
             });
@@ -99,7 +125,13 @@ fn what_is_killed_during_its_launch_ends_after_it() {
 fn a_cancelled_probe_leaves_its_queue_a_call_after_the_last_task_has_a_place() {
     let delays = "launch-ms = 0, start-call-ms = 400";
     let jobs = [(0, 5_000), (100, 5_000)];
-    with_world("sparrow-late", delays, &jobs, false, |world| {
+    let setup = Setup {
+        policy: "sparrow-late",
+        delays,
+        jobs: &jobs,
+        ..Setup::default()
+    };
+    with_world(setup, |world| {
         // Two probes of each job: one of the first job has the place.
         let queue = |length| move |world: &World<'_>| world.nodes[0].queue_length() == length;
         let full_ms = until(world, queue(3));
@@ -121,30 +153,108 @@ fn a_cancelled_probe_leaves_its_queue_a_call_after_the_last_task_has_a_place() {
 #[test]
 fn an_eviction_discards_the_run_so_far_and_the_task_runs_again() {
     let delays = "launch-ms = 50, kill-ms = 700, node-heartbeat-ms = 100";
-    with_world(
-        "random",
+    let setup = Setup {
+        policy: "random",
         delays,
-        &[(0, 10_000), (4_000, 3_000)],
-        true,
-        |world| {
-            let runs = |world: &World<'_>, execution_type| {
-                let mut live = world.live.values();
-                live.any(|live| live.runs && live.execution_type == execution_type)
-            };
-            let first_ms = until(world, |world| runs(world, ExecutionType::Opportunistic));
-            let evicted_ms = until(world, |world| world.sums.evicted == 1);
-            assert!((5_000..5_200).contains(&evicted_ms), "{evicted_ms}");
-            // The process has run since its launch; its end takes the time of a kill.
-            assert_eq!(world.sums.lost_ms, evicted_ms - first_ms);
-            let next_ms = until(world, |world| runs(world, ExecutionType::Guaranteed));
-            assert_eq!(next_ms, evicted_ms + 700 + 50);
-            let over_ms = until(world, |world| !runs(world, ExecutionType::Guaranteed));
-            assert_eq!(over_ms, next_ms + 3_000);
-            let again_ms = until(world, |world| runs(world, ExecutionType::Opportunistic));
-            assert_eq!(again_ms, over_ms + 50);
-            let end_ms = until(world, |world| world.live.is_empty());
-            assert_eq!(end_ms, again_ms + 10_000);
-            assert_eq!((world.sums.evicted, world.sums.refused), (1, 0));
-        },
-    );
+        jobs: &[(0, 10_000), (4_000, 3_000)],
+        is_last_guaranteed: true,
+        ..Setup::default()
+    };
+    with_world(setup, |world| {
+        let runs = |world: &World<'_>, execution_type| {
+            let mut live = world.live.values();
+            live.any(|live| live.runs && live.execution_type == execution_type)
+        };
+        let first_ms = until(world, |world| runs(world, ExecutionType::Opportunistic));
+        let evicted_ms = until(world, |world| world.sums.evicted == 1);
+        assert!((5_000..5_200).contains(&evicted_ms), "{evicted_ms}");
+        // The process has run since its launch; its end takes the time of a kill.
+        assert_eq!(world.sums.lost_ms, evicted_ms - first_ms);
+        let next_ms = until(world, |world| runs(world, ExecutionType::Guaranteed));
+        assert_eq!(next_ms, evicted_ms + 700 + 50);
+        let over_ms = until(world, |world| !runs(world, ExecutionType::Guaranteed));
+        assert_eq!(over_ms, next_ms + 3_000);
+        let again_ms = until(world, |world| runs(world, ExecutionType::Opportunistic));
+        assert_eq!(again_ms, over_ms + 50);
+        let end_ms = until(world, |world| world.live.is_empty());
+        assert_eq!(end_ms, again_ms + 10_000);
+        assert_eq!((world.sums.evicted, world.sums.refused), (1, 0));
+    });
+}
+
+/// Fails the node once its task has run for three seconds, and returns the time of that.
+fn fail_after_three_seconds(world: &mut World<'_>) -> u64 {
+    let runs_ms = until(world, |world| world.meter.running == 1);
+    let failed_ms = loop {
+        let now_ms = step(world);
+        if now_ms >= runs_ms + 3_000 {
+            break now_ms;
+        }
+    };
+    world.node_fails(0, MonoMillis(failed_ms));
+    assert_eq!((world.meter.running, world.meter.waiting), (0, 1));
+    assert_eq!(world.sums.lost_ms, failed_ms - runs_ms);
+    failed_ms
+}
+
+#[test]
+fn a_task_runs_again_when_its_lost_node_has_registered_again() {
+    let further = "failures = { up-s = 100000, down-s = 30, expiry-s = 600 }";
+    let setup = Setup {
+        further,
+        ..one_task("launch-ms = 50")
+    };
+    with_world(setup, |world| {
+        let failed_ms = fail_after_three_seconds(world);
+        let again_ms = until(world, |world| world.meter.running == 1);
+        // The call that tells of the loss, the one that asks, and the launch.
+        let waited_ms = again_ms - failed_ms - 30_000;
+        assert!((50..=53).contains(&waited_ms), "{waited_ms}");
+        let end_ms = until(world, |world| world.live.is_empty());
+        assert_eq!(end_ms, again_ms + 10_000);
+        assert_eq!((world.sums.node_lost, world.meter.down), (1, 0));
+    });
+}
+
+#[test]
+fn a_start_call_to_a_node_that_is_down_fails_after_its_time() {
+    let further = "failures = { up-s = 100000, down-s = 30, expiry-s = 10, connect-s = 12 }";
+    let setup = Setup {
+        further,
+        ..one_task("launch-ms = 50")
+    };
+    with_world(setup, |world| {
+        let failed_ms = fail_after_three_seconds(world);
+        // After the expiry the master asks again, and there is no other node than the one that is
+        // down: two calls to it fail, the second after the node is back.
+        let again_ms = until(world, |world| world.meter.running == 1);
+        let waited_ms = again_ms - failed_ms - 10_000 - 2 * 12_000;
+        assert!((50..=56).contains(&waited_ms), "{waited_ms}");
+        assert_eq!(world.sums.node_lost, 1 + 2);
+    });
+}
+
+#[test]
+fn a_lost_master_is_followed_by_another_that_finishes_the_job() {
+    let further = "failures = { up-s = 100000, down-s = 30 }
+        masters = { container = true, start-ms = 2000 }";
+    let setup = Setup {
+        policy: "guaranteed-fifo",
+        further,
+        more_places: 1,
+        ..one_task("launch-ms = 50, node-heartbeat-ms = 100")
+    };
+    with_world(setup, |world| {
+        let failed_ms = fail_after_three_seconds(world);
+        assert_eq!(world.meter.masters, 0);
+        let master_ms = until(world, |world| world.meter.masters == 1);
+        // The registration starts it.
+        assert_eq!(master_ms, failed_ms + 30_000 + 50);
+        let again_ms = until(world, |world| world.meter.running == 1);
+        let waited_ms = again_ms - master_ms - 2_000;
+        assert!((50..=160).contains(&waited_ms), "{waited_ms}");
+        until(world, |world| world.unfinished == 0);
+        until(world, |world| world.live.is_empty());
+        assert_eq!((world.meter.masters, world.meter.running), (0, 0));
+    });
 }

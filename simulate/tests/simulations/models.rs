@@ -1,6 +1,7 @@
 //! Models of a cluster and its jobs: each has the effect that its key says, and no other.
 
 use simulate::scenario::Scenario;
+use simulate::summary::ArmSummary;
 use simulate::table::headline;
 
 use crate::{arms_of, figure, results_of};
@@ -240,4 +241,56 @@ fn masters_take_no_more_than_their_share_and_evict_opportunistic_containers() {
     let text = with_masters("container = true, share-percent = 50", 0.9);
     let text = text.replace("tasks = 2,", "tasks = 20,");
     assert!(figure(&arms_of(&text)[1], "evicted").mean > 0.005);
+}
+
+#[test]
+fn failures_lose_what_runs_and_a_late_expiry_makes_jobs_wait() {
+    let text = |failures: &str| {
+        format!(
+            r#"
+            title = "failures"
+            cluster = {{ nodes = 20, places = 4 }}
+            workload = {{ jobs = "even", tasks = 10, task-ms = 8000, count = 400, load = 0.5 }}
+            failures = {{ {failures} }}
+            run = {{ seeds = 4 }}
+            arm = [
+                {{ policy = "look" }},
+                {{ policy = "central", nodes-used = 20 }},
+                {{ policy = "spread", nodes-used = 20 }},
+                {{ policy = "hadoop-central", nodes-used = 20 }},
+                {{ policy = "sparrow-late" }},
+                {{ policy = "guaranteed-fifo" }},
+                {{ policy = "omniscient-fifo" }},
+            ]
+            "#
+        )
+    };
+    let failing = "up-s = 1000, down-s = 120, expiry-s = 20, connect-s = 10";
+    let arms = arms_of(&text(failing));
+    let late = arms_of(&text(&failing.replace("expiry-s = 20", "expiry-s = 100")));
+    let none = arms_of(&text("up-s = 0"));
+    for (number, arm) in arms.iter().enumerate() {
+        let of = |arms: &[ArmSummary], name| figure(&arms[number], name).mean;
+        assert!(of(&none, "node_lost") == 0.0, "{}", arm.label);
+        assert!(of(&arms, "unfinished") == 0.0, "{}", arm.label);
+        if arm.nature == "bound" {
+            assert!(of(&arms, "node_lost") == 0.0);
+            continue;
+        }
+        let lost = of(&arms, "node_lost");
+        let lost_s = of(&arms, "lost_s") / lost;
+        if ["look", "guaranteed-fifo"].contains(&&*arm.label) {
+            // A failure in 50 s meets two tasks that run, of 5 that begin in a second; half of
+            // each is done.
+            assert!((0.004..0.02).contains(&lost), "{}: {lost}", arm.label);
+            assert!((2.5..5.5).contains(&lost_s), "{}: {lost_s}", arm.label);
+        } else {
+            // These send containers to a node that is down until it has expired.
+            assert!((0.004..0.3).contains(&lost), "{}: {lost}", arm.label);
+            assert!((0.05..5.5).contains(&lost_s), "{}: {lost_s}", arm.label);
+        }
+        let [with, after] = [&arms, &late].map(|arms| of(arms, "jct_mean_s"));
+        assert!(with > of(&none, "jct_mean_s"), "{}: {with}", arm.label);
+        assert!(after > with + 1.0, "{}: {with} {after}", arm.label);
+    }
 }

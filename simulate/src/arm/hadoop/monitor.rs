@@ -63,6 +63,14 @@ impl Monitor {
         }
     }
 
+    /// Removes a node that is lost.
+    pub(super) fn remove(&mut self, node: usize) {
+        if let Some(known) = self.nodes.get_mut(node) {
+            *known = None;
+        }
+        self.sorted.retain(|sorted| *sorted != node);
+    }
+
     pub(super) fn update(&mut self, node: usize, load: &NodeLoad, now: MonoMillis) {
         if self.nodes.len() <= node {
             self.nodes.resize(node + 1, None);
