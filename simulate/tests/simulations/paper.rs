@@ -44,8 +44,10 @@ fn cycle_s(task_s: f64, am_heartbeat_s: f64) -> f64 {
     sum / f64::from(steps * steps)
 }
 
-/// Tasks of the scenarios, as shares of a length in seconds, and the recalled use.
-const RECALLED: [(&str, &[(f64, f64)], f64); 4] = [
+/// Scenario, its tasks as shares of a length in seconds, and the recalled use.
+type Recalled = (&'static str, &'static [(f64, f64)], f64);
+
+const RECALLED: [Recalled; 4] = [
     ("paper-5", &[(1.0, 5.0)], 0.606),
     ("paper-10", &[(1.0, 10.0)], 0.784),
     ("paper-50", &[(1.0, 50.0)], 0.924),
