@@ -96,8 +96,32 @@ impl<R: BufRead> Lines<R> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) place: Place,
+    /// Place of the first byte of the present object; `None` before it, among spaces and ends of
+    /// lines.
+    begin: Option<Place>,
     /// Bytes that the present object may still have.
     left: u64,
+}
+
+impl Progress {
+    const fn at(place: Place, left: u64) -> Self {
+        Self {
+            place,
+            begin: None,
+            left,
+        }
+    }
+
+    fn pass(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.begin.is_none() && !byte.is_ascii_whitespace() {
+                self.begin = Some(self.place);
+            }
+            self.place.byte += 1;
+            self.place.line += u64::from(*byte == b'\n');
+        }
+        self.left -= bytes.len() as u64;
+    }
 }
 
 /// Input that counts its bytes and lines, and ends an object that is too long with an error.
@@ -117,19 +141,23 @@ impl Watch {
         self.progress.get().place
     }
 
+    /// Returns the place of the present object's first byte.
+    pub(crate) fn object_place(&self) -> Place {
+        let progress = self.progress.get();
+        progress.begin.unwrap_or(progress.place)
+    }
+
     /// Lets the next object begin.
     pub(crate) fn begin(&self) {
-        let place = self.place();
-        let left = self.bytes_max;
-        self.progress.set(Progress { place, left });
+        self.progress
+            .set(Progress::at(self.place(), self.bytes_max));
     }
 }
 
 impl<R: BufRead> Counted<R> {
     pub(crate) fn new(input: R, bytes_max: u64) -> (Self, Watch) {
         let place = Place { line: 1, byte: 0 };
-        let left = bytes_max;
-        let progress = Rc::new(Cell::new(Progress { place, left }));
+        let progress = Rc::new(Cell::new(Progress::at(place, bytes_max)));
         let watch = Watch {
             progress: Rc::clone(&progress),
             bytes_max,
@@ -148,11 +176,8 @@ impl<R: BufRead> Read for Counted<R> {
             return Err(io::Error::other("an object that is too long"));
         }
         out[..taken].copy_from_slice(&ready[..taken]);
-        let lines = out[..taken].iter().filter(|byte| **byte == b'\n').count();
         self.input.consume(taken);
-        progress.place.byte += taken as u64;
-        progress.place.line += lines as u64;
-        progress.left -= taken as u64;
+        progress.pass(&out[..taken]);
         self.progress.set(progress);
         Ok(taken)
     }

@@ -26,13 +26,12 @@ impl<R: BufRead, T: DeserializeOwned> Objects<R, T> {
         Self { stream, watch }
     }
 
-    /// Returns the next object and the place before it.
+    /// Returns the next object and the place of its first byte.
     pub(crate) fn next_object(&mut self) -> Result<Option<(Place, T)>, TraceError> {
-        let begin = self.watch.place();
         self.watch.begin();
         match self.stream.next() {
             None => Ok(None),
-            Some(Ok(object)) => Ok(Some((begin, object))),
+            Some(Ok(object)) => Ok(Some((self.watch.object_place(), object))),
             Some(Err(error)) => Err(TraceError::new(self.watch.place(), reason(&error))),
         }
     }

@@ -259,7 +259,7 @@ const FAULTS: &[(Format, &str, &str)] = &[
     (
         Format::Sls,
         r#"{"job.id": "j", "job.tasks": [{"duration.ms": 5}]} {"job.id": "j", "job.tasks": [{"duration.ms": 5}]}"#,
-        "byte 50: job j comes a second time",
+        "byte 51: job j comes a second time",
     ),
     (
         Format::Sls,

@@ -153,6 +153,54 @@ fn what_is_no_trace_is_refused_with_status_2_and_the_place() {
 }
 
 #[test]
+fn wrong_json_far_inside_a_trace_is_named_with_its_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.json");
+    let good = Sample::new(Format::Sls, 3, 5_000).text();
+    let lines: Vec<&str> = good.lines().collect();
+    // A job is two lines.
+    let doubled = lines[lines.len() - 2..].join("\n");
+    for (end, expected) in [
+        ("{\"job.id\" 5", format!("byte {}: ", good.len() + 11)),
+        ("{\"job.id\": \"j\", ", ": cut off: ".to_owned()),
+        (&doubled, " comes a second time".to_owned()),
+    ] {
+        fs::write(&file, format!("{good}{end}")).unwrap();
+        let mut command = simulate(folder.path(), SCENARIO);
+        command.arg("--trace").arg(&file);
+        let output = command.args(["--format", "sls", "--check"]).output();
+        let output = output.unwrap();
+        assert_eq!(status(&output), 2, "{end}");
+        let error = text(&output.stderr);
+        let next = lines.len() + 1;
+        let line = format!("jobs.json: line {next}, byte ");
+        assert!(error.contains(&line), "{error}");
+        assert!(error.contains(&expected), "{error}");
+    }
+}
+
+#[test]
+fn a_load_that_nobody_can_do_is_simulated_and_said_not_to_settle() {
+    let folder = tempfile::tempdir().unwrap();
+    let overloaded = SCENARIO
+        .replace("count = 30, load = 0.7", "count = 150, load = 1.5")
+        .replace("seeds = 2", "seeds = 4")
+        .replace("\"spread\"", "\"omniscient-fifo\"");
+    let output = simulate(folder.path(), &overloaded).output().unwrap();
+    assert_eq!(status(&output), 0, "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    let mut unsettled = shown
+        .lines()
+        .filter(|line| line.ends_with("does not settle"));
+    let bound = unsettled.next().unwrap();
+    assert!(bound.starts_with("omniscient-fifo"), "{shown}");
+    assert!(
+        shown.contains("An arm that does not settle has no completion time of its own"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn the_settings_of_a_configuration_come_first() {
     let folder = tempfile::tempdir().unwrap();
     let site = "<configuration><property>\
