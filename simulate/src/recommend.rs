@@ -72,11 +72,11 @@ pub fn in_words(arms: &[ArmSummary]) -> String {
     };
     let with_figures = |rival: &Rival| {
         let width = rival.longer.half_width.map_or_else(
-            || ", one seed alone".to_owned(),
-            |width| format!(" ± {:.0}", width * 100.0),
+            || " %".to_owned(),
+            |width| format!(" ± {:.0} %", width * 100.0),
         );
         let percent = rival.longer.mean * 100.0;
-        format!("{} ({percent:+.0}{width} %)", arms[rival.arm].label)
+        format!("{} ({percent:+.0}{width})", arms[rival.arm].label)
     };
     let mut words = format!(
         "Recommended: {}. Of the arms that ship and settle it has the shortest median of the job \
@@ -85,11 +85,11 @@ pub fn in_words(arms: &[ArmSummary]) -> String {
     );
     if !found.equal.is_empty() {
         let equal: Vec<String> = found.equal.iter().map(with_figures).collect();
-        words.push_str(&format!(
-            " As good, as far as {} seeds tell: {}.",
-            arms[found.arm].seeds,
-            equal.join("; ")
-        ));
+        let equal = equal.join("; ");
+        words.push_str(&match arms[found.arm].seeds {
+            1 => format!(" One seed does not tell whether others are as good: {equal}."),
+            seeds => format!(" As good, as far as {seeds} seeds tell: {equal}."),
+        });
     }
     if let Some(next) = &found.next {
         words.push_str(&format!(" Next: {}.", with_figures(next)));
@@ -134,6 +134,8 @@ mod tests {
         let words = in_words(&arms);
         assert!(words.starts_with("Recommended: best."), "{words}");
         assert!(words.contains("Next: worse (+10 ± 1 %)"), "{words}");
+        let words = in_words(&[arm("best", &[10.0]), arm("another", &[17.0])]);
+        assert!(words.contains("as good: another (+70 %)."), "{words}");
     }
 
     #[test]
