@@ -174,12 +174,11 @@ impl Policy {
     #[must_use]
     pub const fn nature(self) -> &'static str {
         match self {
-            Self::Spread | Self::ListOrder | Self::Central => "ships",
+            Self::Look | Self::Spread | Self::ListOrder | Self::Central => "ships",
             Self::HadoopCentral
             | Self::HadoopDistributed
             | Self::Random
             | Self::Looks
-            | Self::Look
             | Self::SparrowEarly
             | Self::SparrowLate
             | Self::GuaranteedFifo
