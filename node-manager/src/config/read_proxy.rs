@@ -151,10 +151,10 @@ fn allocator(reader: &mut PropertyReader<'_>) -> DistributedAllocatorConfig {
     let max = reader.integer(PER_HEARTBEAT, i64::from(i32::MIN)..=i64::from(i32::MAX));
     let placement = reader.choice(
         PLACEMENT,
-        ("look", Placement::Look),
+        ("spread", Placement::Spread),
         &[
             ("list-order", Placement::ListOrder),
-            ("spread", Placement::Spread),
+            ("look", Placement::Look),
         ],
     );
     let mut at_least_one =

@@ -22,10 +22,7 @@ fn there_is_no_proxy_unless_it_is_wanted() {
     assert_eq!(default.proxy.relabel, []);
     assert_eq!(
         default.proxy.allocator,
-        sched::DistributedAllocatorConfig {
-            placement: sched::Placement::Look,
-            ..sched::DistributedAllocatorConfig::default()
-        }
+        sched::DistributedAllocatorConfig::default()
     );
     assert!(config(&[("amrmproxy.enabled", "true")]).amrm_proxy.enabled);
 }

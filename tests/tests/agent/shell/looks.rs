@@ -33,6 +33,7 @@ fn containers_that_no_node_has_room_for_wait_for_new_nodes_and_none_is_shed() {
         client.set("yarn.resourcemanager.scheduler.address", &proxy);
         site.set("yarn.nodemanager.distributed-scheduling.enabled", true)
             .set("yarn.nodemanager.amrmproxy.address", &proxy)
+            .set("yarn.nodemanager.agent.amrmproxy.placement", "look")
             // On a machine that is busy building.
             .set("yarn.nodemanager.agent.amrmproxy.look-wait-ms", 30_000);
     });
