@@ -25,7 +25,7 @@ mod tests;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -41,6 +41,7 @@ use self::connections::{Connections, KEPT_FOR};
 use self::directory::{Change, Directory};
 pub(crate) use self::performer::AttemptLooks;
 use crate::distributed_scheduler::Looks;
+use crate::node_lists::lock;
 use crate::pipeline::ReadClock;
 use crate::store::Store;
 
@@ -345,11 +346,6 @@ struct Answers {
     asked: Vec<usize>,
     /// Sights with the positions of their nodes; `None` for a failure.
     arriving: mpsc::Receiver<(usize, Option<Sight>)>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere leaves a directory that is at worst out of date.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {

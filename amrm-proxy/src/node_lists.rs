@@ -58,8 +58,9 @@ struct Nodes {
     swept: usize,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere leaves nodes that are as good as before.
+/// Locks nodes, or what is known of them.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves a value that is at worst out of date.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

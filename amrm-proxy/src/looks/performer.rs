@@ -5,11 +5,12 @@ use std::sync::Arc;
 use sched::{KnownNode, KnownNodes, Placement};
 use wire::rpc::BoxFuture;
 
-use super::{NodeLooks, lock};
+use super::NodeLooks;
 use crate::attempts::PublishedNumbers;
 use crate::call::AmMethod;
 use crate::distributed_scheduler::{DistributedScheduler, Effect, News};
 use crate::interceptor::Performer;
+use crate::node_lists::lock;
 
 /// Looks of one attempt.
 #[derive(Debug)]
