@@ -70,10 +70,36 @@ pub fn set_writable(target: &Path, is_writable: bool) {
     mount(&["-o", &format!("{option},bind"), text(target)]);
 }
 
-/// Takes away what is mounted on `target`.
+/// Takes away what is mounted on `target`, where no process has a file of it open. Where another
+/// process may look at just this moment, use [`try_unmount`] or [`detach`].
 ///
 /// # Panics
-/// When nothing is.
+/// When nothing is mounted there, or a process has a file of it open.
 pub fn unmount(target: &Path) {
     run("umount", &[text(target)]);
+}
+
+/// Takes away what is mounted on `target`, unless a process has a file of it open.
+///
+/// # Errors
+/// What `umount` says.
+///
+/// # Panics
+/// When there is no such program.
+pub fn try_unmount(target: &Path) -> Result<(), String> {
+    let output = Command::new("umount").arg(target).output();
+    let output = output.unwrap_or_else(|error| panic!("umount: {error}"));
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Takes away what is mounted on `target` from the folders at once, also when processes have files
+/// of it open: they keep those (`MNT_DETACH` of umount(2)).
+///
+/// # Panics
+/// When nothing is mounted there.
+pub fn detach(target: &Path) {
+    run("umount", &["--lazy", text(target)]);
 }

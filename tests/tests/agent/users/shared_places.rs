@@ -124,8 +124,9 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        // The node tries to remove them just now, and opens them for that.
         for path in &self.0 {
-            mounts::unmount(path);
+            mounts::detach(path);
         }
     }
 }
