@@ -11,6 +11,8 @@ use tests::rm::{ResourceManager, RmKind};
 pub(crate) struct Place {
     pub(crate) node: Node,
     pub(crate) network: NodeNetwork,
+    /// Whether it is a node of ours, which has metrics.
+    pub(crate) is_agent: bool,
 }
 
 /// A ResourceManager and its nodes. Fields are dropped in this order.
@@ -38,7 +40,12 @@ impl NetworkedCluster {
         let network = NodeNetwork::connect(number);
         let name = format!("node{number}");
         let node = Node::start_registered_in(&network, &self.lab, kind, &name, &self.rm);
-        self.places.push(Place { node, network });
+        let is_agent = matches!(kind, NodeKind::Agent(_));
+        self.places.push(Place {
+            node,
+            network,
+            is_agent,
+        });
     }
 
     /// Returns, by node, the printed numbers of containers that have a log, without the masters.
