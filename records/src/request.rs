@@ -97,6 +97,24 @@ pub struct ResourceRequest {
     pub node_label_expression: Option<String>,
 }
 
+impl ResourceRequest {
+    /// Returns an ask for guaranteed containers on any node of the default partition, without an
+    /// allocation request id.
+    #[must_use]
+    pub fn on_any_node(priority: Priority, capability: Resource, num_containers: u32) -> Self {
+        Self {
+            priority,
+            resource_name: ResourceName::Any,
+            capability,
+            num_containers,
+            relax_locality: true,
+            allocation_request_id: -1,
+            execution_type_request: ExecutionTypeRequest::default(),
+            node_label_expression: None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

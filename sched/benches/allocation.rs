@@ -9,8 +9,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use records::{
-    ApplicationAttemptId, ContainerId, ExecutionTypeRequest, MonoMillis, NodeId, Priority,
-    Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ContainerId, MonoMillis, NodeId, Priority, Resource, ResourceName,
+    ResourceRequest,
 };
 use sched::{
     GuaranteedAllocator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,
@@ -34,15 +34,10 @@ fn rack(node: u32) -> String {
 }
 
 fn ask(resource_name: ResourceName, num_containers: u32) -> ResourceRequest {
+    let size = Resource::new(1_024, 1);
     ResourceRequest {
-        priority: Priority(20),
         resource_name,
-        capability: Resource::new(1_024, 1),
-        num_containers,
-        relax_locality: true,
-        allocation_request_id: -1,
-        execution_type_request: ExecutionTypeRequest::default(),
-        node_label_expression: None,
+        ..ResourceRequest::on_any_node(Priority(20), size, num_containers)
     }
 }
 

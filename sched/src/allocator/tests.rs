@@ -6,8 +6,8 @@ mod guaranteed;
 mod opportunistic;
 
 use records::{
-    ApplicationAttemptId, ContainerId, ExecutionTypeRequest, MonoMillis, NodeId, Priority,
-    Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ContainerId, MonoMillis, NodeId, Priority, Resource, ResourceName,
+    ResourceRequest,
 };
 use test_support::ids::{attempt, node as node_id};
 
@@ -21,14 +21,8 @@ const T0: MonoMillis = MonoMillis(0);
 /// Returns an ask for containers of [`SIZE`] at a place, at priority 1.
 fn ask(place: &str, num_containers: u32) -> ResourceRequest {
     ResourceRequest {
-        priority: Priority(1),
         resource_name: ResourceName::from(place.to_owned()),
-        capability: SIZE,
-        num_containers,
-        relax_locality: true,
-        allocation_request_id: -1,
-        execution_type_request: ExecutionTypeRequest::default(),
-        node_label_expression: None,
+        ..ResourceRequest::on_any_node(Priority(1), SIZE, num_containers)
     }
 }
 

@@ -2,8 +2,8 @@
 //! once.
 
 use records::{
-    ContainerExitStatus, ContainerId, ExecutionType, ExecutionTypeRequest, MonoMillis, NodeId, Now,
-    Priority, Resource, ResourceName, ResourceRequest,
+    ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, NodeId, Now, Priority, Resource,
+    ResourceRequest,
 };
 use sched::{
     Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Event, NodeLoad, Note,
@@ -15,16 +15,7 @@ pub(crate) const SIZE: Resource = Resource::new(1_024, 1);
 
 /// Returns an ask for `count` containers on any node.
 pub(crate) fn ask(count: u32) -> ResourceRequest {
-    ResourceRequest {
-        priority: Priority(1),
-        resource_name: ResourceName::Any,
-        capability: SIZE,
-        num_containers: count,
-        relax_locality: true,
-        allocation_request_id: 0,
-        execution_type_request: ExecutionTypeRequest::default(),
-        node_label_expression: None,
-    }
+    ResourceRequest::on_any_node(Priority(1), SIZE, count)
 }
 
 /// News from a node about one container.
