@@ -6,9 +6,8 @@ use std::ops::Range;
 
 use sim::EventQueue;
 
-use crate::arm::Cost;
 use crate::job::{Job, Progress};
-use crate::measure::{ContainerSums, JobOutcome, Meter, Outcome, Window};
+use crate::measure::{ContainerSums, Cost, JobOutcome, Meter, Outcome, Window};
 use crate::scenario::{Cluster, NodeKind};
 use crate::waits::Waits;
 

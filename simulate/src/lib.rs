@@ -19,10 +19,11 @@
 //! Hadoop's property names. The same scenario and seed give the same bytes, however many threads
 //! run.
 
-pub mod arm;
+mod arm;
 pub mod bound;
 pub mod builtin;
 pub mod delay;
+pub mod figures;
 pub mod job;
 pub mod measure;
 mod node;

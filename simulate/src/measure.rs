@@ -1,6 +1,5 @@
 //! What one run came to: every job, and sums over containers and time.
 
-use crate::arm::Cost;
 use crate::job::Job;
 use crate::numbers::{float, float_of, ratio};
 use crate::waits::Waits;
@@ -68,6 +67,17 @@ pub struct TimeMeans {
     pub queue_mean: f64,
     /// Standard deviation of the queues at one moment, averaged.
     pub queue_stdev: f64,
+}
+
+/// Cost of an arm to the ResourceManager and to the proxies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Calls that the ResourceManager answered.
+    pub rm_calls: u64,
+    /// Entries of lists of nodes that its answers carried.
+    pub list_entries: u64,
+    /// Looks at nodes.
+    pub looks: u64,
 }
 
 /// Quantities over time.

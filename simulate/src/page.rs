@@ -5,10 +5,11 @@ mod chart;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use self::chart::{Bar, Chart, Line, Vertical, bars, lines};
+use crate::figures::{FIGURES, column};
 use crate::numbers::{float, float_of};
 use crate::runner::Results;
 use crate::scenario::Scenario;
-use crate::summary::{ArmSummary, FIGURES, RunFigures, Settling};
+use crate::summary::{ArmSummary, RunFigures, Settling};
 use crate::table::headline;
 
 const STYLE: &str = "
@@ -123,8 +124,7 @@ const BARS: [(&str, &str); 5] = [
 fn side_by_side(arms: &[ArmSummary]) -> Markup {
     html! {
         @for (name, heading) in BARS {
-            @let column = FIGURES.iter().position(|figure| figure.name == name);
-            @if let Some(column) = column {
+            @if let Some(column) = column(name) {
                 h3 { (heading) }
                 (bars(heading, &bars_of(arms, column)))
             }

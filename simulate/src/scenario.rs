@@ -1,28 +1,29 @@
 //! Scenarios: cluster, delays, workload, arms and seeds of a simulation, as TOML.
 
+mod arm;
 mod check;
 mod cluster;
 mod delays;
 mod failures;
 mod known;
 mod masters;
+mod problem;
+mod read;
 mod suggest;
 mod sweep;
 
-use std::collections::BTreeSet;
-
-use sched::LoadComparator;
 use serde::Deserialize;
 use thiserror::Error;
 
 use crate::workload::WorkloadSpec;
 
-pub use check::ScenarioProblem;
+pub use arm::{Arm, Comparator, Policy, Settings};
 pub use cluster::{Cluster, NodeKind};
 pub use delays::{Delays, PROFILES};
 pub use failures::Failures;
 pub use known::Known;
 pub use masters::Masters;
+pub use problem::ScenarioProblem;
 
 /// Error for a text that is not a scenario.
 #[derive(Debug, Error)]
@@ -100,259 +101,10 @@ impl Default for Run {
     }
 }
 
-/// Policy of an arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// Opportunistic containers, placed by the proxies of the nodes: the better of two nodes of
-    /// the ResourceManager's lists. Ships as the default.
-    Spread,
-    /// Opportunistic containers, placed by the proxies in the order of the list, as Hadoop does.
-    ListOrder,
-    /// Opportunistic containers, placed by the ResourceManager on the least loaded nodes. The
-    /// embedded ResourceManager's allocator, which goes around the list in a ring where Hadoop
-    /// draws for each container.
-    Central,
-    /// Model: opportunistic containers, placed by Hadoop's ResourceManager: each on a node of the
-    /// list drawn at random; nodes at the limit of the queues are not left out.
-    HadoopCentral,
-    /// Model: opportunistic containers, placed by Hadoop's proxies: the list in its order, one
-    /// container on a node with each call.
-    HadoopDistributed,
-    /// Model: opportunistic containers on nodes drawn at random.
-    Random,
-    /// Model: opportunistic containers. A call looks at two nodes drawn at random for each
-    /// container that it wants, and uses the least loaded of them.
-    Looks,
-    /// Opportunistic containers, placed by the proxies of the nodes: a call looks at two nodes
-    /// drawn at random for each container that it wants, uses the least loaded of them, and holds
-    /// back what they have no room for. `sched`'s code; every look is answered.
-    Look,
-    /// Model: Sparrow's batch sampling with early binding, on queues without bound.
-    SparrowEarly,
-    /// Model: Sparrow's batch sampling with late binding and cancelling, on queues without bound.
-    SparrowLate,
-    /// Model: guaranteed containers, the job that came first is served first.
-    GuaranteedFifo,
-    /// Model: guaranteed containers, the job with the fewest containers is served first.
-    GuaranteedFair,
-    /// Model: guaranteed containers, the job with the least work left is served first, as learnt
-    /// from its containers that have ended.
-    GuaranteedShortest,
-    /// Bound: no delays, tasks start where anything is free, the job that came first is served
-    /// first.
-    OmniscientFifo,
-    /// Bound: no delays, tasks start where anything is free, the job with the least work left is
-    /// served first.
-    OmniscientShortest,
-}
-
-impl Policy {
-    /// Returns the name of the policy in scenarios and results.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Spread => "spread",
-            Self::ListOrder => "list-order",
-            Self::Central => "central",
-            Self::HadoopCentral => "hadoop-central",
-            Self::HadoopDistributed => "hadoop-distributed",
-            Self::Random => "random",
-            Self::Looks => "looks",
-            Self::Look => "look",
-            Self::SparrowEarly => "sparrow-early",
-            Self::SparrowLate => "sparrow-late",
-            Self::GuaranteedFifo => "guaranteed-fifo",
-            Self::GuaranteedFair => "guaranteed-fair",
-            Self::GuaranteedShortest => "guaranteed-shortest",
-            Self::OmniscientFifo => "omniscient-fifo",
-            Self::OmniscientShortest => "omniscient-shortest",
-        }
-    }
-
-    /// Returns what runs under the policy's name: code that ships, a model, or a bound.
-    #[must_use]
-    pub const fn nature(self) -> &'static str {
-        match self {
-            Self::Look | Self::Spread | Self::ListOrder | Self::Central => "ships",
-            Self::HadoopCentral
-            | Self::HadoopDistributed
-            | Self::Random
-            | Self::Looks
-            | Self::SparrowEarly
-            | Self::SparrowLate
-            | Self::GuaranteedFifo
-            | Self::GuaranteedFair
-            | Self::GuaranteedShortest => "model",
-            Self::OmniscientFifo | Self::OmniscientShortest => "bound",
-        }
-    }
-
-    /// Returns whether every container is guaranteed, whatever its task asks for.
-    pub(crate) const fn is_guaranteed(self) -> bool {
-        matches!(
-            self,
-            Self::GuaranteedFifo | Self::GuaranteedFair | Self::GuaranteedShortest
-        )
-    }
-
-    /// Returns whether the nodes are Sparrow's, whose queues have no bound.
-    pub(crate) const fn is_sparrow(self) -> bool {
-        matches!(self, Self::SparrowEarly | Self::SparrowLate)
-    }
-
-    /// Returns whether the policy reads a list of the least loaded nodes.
-    const fn reads_list(self) -> bool {
-        matches!(
-            self,
-            Self::Spread
-                | Self::ListOrder
-                | Self::Central
-                | Self::HadoopCentral
-                | Self::HadoopDistributed
-        )
-    }
-}
-
-/// Policy with its settings. Those that are left out are Hadoop's defaults, except the length of
-/// the queue, which is 0 in Hadoop and would refuse every opportunistic container.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Arm {
-    /// Policy.
-    pub policy: Policy,
-    /// Name in results; empty: made from the policy and its list.
-    #[serde(default)]
-    pub name: String,
-    /// Settings of ResourceManager, nodes and proxies.
-    #[serde(flatten)]
-    pub settings: Settings,
-}
-
-impl Arm {
-    /// Returns the name in results.
-    #[must_use]
-    pub fn label(&self) -> String {
-        if !self.name.is_empty() {
-            return self.name.clone();
-        }
-        let policy = self.policy.as_str();
-        if self.policy.reads_list() {
-            format!("{policy}, list of {}", self.settings.nodes_used)
-        } else {
-            policy.to_owned()
-        }
-    }
-}
-
-/// Settings of an arm, by the subject of Hadoop's properties.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-pub struct Settings {
-    /// Nodes on a list of the ResourceManager (`opportunistic-container-allocation.nodes-used`).
-    pub nodes_used: usize,
-    /// Opportunistic containers that may wait on a node
-    /// (`opportunistic-containers-max-queue-length`).
-    pub queue_length: usize,
-    /// Time between two sorts at the ResourceManager (`sorting-nodes-interval-ms`).
-    pub sorting_interval_ms: u64,
-    /// Order of the list (`load-comparator`).
-    pub comparator: Comparator,
-    /// Standard deviations above the mean that a queue may reach (`queue-limit-stdev`).
-    pub limit_stdev: f32,
-    /// Least published limit (`min-queue-length`, or `min-queue-wait-time-ms`).
-    pub limit_min: Option<i32>,
-    /// Greatest published limit (`max-queue-length`, or `max-queue-wait-time-ms`).
-    pub limit_max: Option<i32>,
-    /// Duration of the looks of a call, and age of what they showed when its containers reach their
-    /// nodes. For `look`.
-    pub look_ms: u64,
-    /// Whether containers without room on the nodes looked at wait for the next call. For `look`.
-    pub holds_back: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            nodes_used: 10,
-            queue_length: 15,
-            sorting_interval_ms: 1_000,
-            comparator: Comparator::default(),
-            limit_stdev: 1.0,
-            limit_min: None,
-            limit_max: None,
-            look_ms: 3,
-            holds_back: true,
-        }
-    }
-}
-
-/// Criterion by which the ResourceManager orders nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Comparator {
-    /// Fewer waiting containers first.
-    #[default]
-    QueueLength,
-    /// Fewer waiting containers first, then more that is free.
-    QueueLengthThenResources,
-    /// Shorter estimated wait first.
-    QueueWaitTime,
-}
-
-impl From<Comparator> for LoadComparator {
-    fn from(comparator: Comparator) -> Self {
-        match comparator {
-            Comparator::QueueLength => Self::QueueLength,
-            Comparator::QueueLengthThenResources => Self::QueueLengthThenResources,
-            Comparator::QueueWaitTime => Self::QueueWaitTime,
-        }
-    }
-}
-
-impl From<LoadComparator> for Comparator {
-    fn from(comparator: LoadComparator) -> Self {
-        match comparator {
-            LoadComparator::QueueLength => Self::QueueLength,
-            LoadComparator::QueueLengthThenResources => Self::QueueLengthThenResources,
-            LoadComparator::QueueWaitTime => Self::QueueWaitTime,
-        }
-    }
-}
-
 impl Scenario {
-    /// Reads a scenario.
-    ///
-    /// # Errors
-    /// [`ScenarioError::Syntax`] with line and column, or [`ScenarioError::Problems`] with every
-    /// value that cannot be simulated.
-    pub fn read(text: &str) -> Result<Self, ScenarioError> {
-        let swept = sweep::expanded(text).map_err(|reason| {
-            let key = "arm".to_owned();
-            ScenarioError::Problems(vec![ScenarioProblem { key, reason }])
-        })?;
-        let scenario: Self = match swept {
-            Some(swept) => swept.try_into()?,
-            None => toml::from_str(text)?,
-        };
-        let problems = check::problems(&scenario);
-        if problems.is_empty() {
-            Ok(scenario)
-        } else {
-            Err(ScenarioError::Problems(problems))
-        }
-    }
-
     /// Returns the seeds of the runs.
     pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
         let first = self.run.first_seed;
         (0..self.run.seeds).map(move |number| first.wrapping_add(number))
-    }
-
-    /// Returns the labels that stand for more than one arm.
-    fn repeated_labels(&self) -> BTreeSet<String> {
-        let mut seen = BTreeSet::new();
-        let labels = self.arms.iter().map(Arm::label);
-        labels.filter(|label| !seen.insert(label.clone())).collect()
     }
 }

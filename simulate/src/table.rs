@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use crate::figures::{FIGURES, Figure};
 use crate::numbers::float;
 use crate::recommend::in_words;
 use crate::runner::Results;
 use crate::scenario::Scenario;
-use crate::summary::{ArmSummary, Estimate, FIGURES, Figure, Settling};
+use crate::summary::{ArmSummary, Estimate, Settling};
 
 /// Columns of the table, in blocks that fit a terminal; together all of [`FIGURES`].
 const BLOCKS: [&[&str]; 3] = [

@@ -1,21 +1,19 @@
 //! Jobs of a trace as a workload: what a simulation takes of it, and what a look at it says.
 
-use std::sync::Arc;
+mod loaded;
 
 use job_trace::{Tasks, TraceError, TraceJob};
 use records::ExecutionType;
 use thiserror::Error;
 
 use crate::job::{Job, Stage};
-use crate::numbers::{float, ratio, whole};
+use crate::numbers::{float, ratio};
 use crate::scenario::Scenario;
+
+pub use loaded::{Loaded, SPAN_MAX_MS};
 
 /// Most tasks of a trace that one simulation takes: each takes some 100 bytes.
 pub const TASKS_MAX: u64 = 20_000_000;
-
-/// Longest time from the first arrival to the last, and longest task: 40 days in milliseconds.
-/// Every node sends a heartbeat in each second of it.
-pub const SPAN_MAX_MS: u64 = 40 * 24 * 3_600 * 1_000;
 
 /// Reason for which a trace is not simulated.
 #[derive(Debug, Error)]
@@ -43,14 +41,6 @@ impl LoadError {
     }
 }
 
-/// Jobs of a trace, in the order of their arrival, from 0 ms on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
-    jobs: Arc<[Job]>,
-    tasks: u64,
-    has_stages: bool,
-}
-
 impl Loaded {
     /// Takes the jobs of a trace, as many as the scenario's `count` says. Reads no further.
     ///
@@ -65,7 +55,7 @@ impl Loaded {
             count => usize::try_from(count).unwrap_or(usize::MAX),
         };
         let mut taken: Vec<Job> = Vec::new();
-        let (mut tasks, mut has_stages) = (0, false);
+        let mut tasks = 0;
         for job in jobs.take(most) {
             let job = job?;
             tasks += job.task_count();
@@ -78,7 +68,6 @@ impl Loaded {
                 return Err(LoadError::of(&job, reason));
             }
             runs_on(scenario, &job)?;
-            has_stages |= job.stages.len() > 1;
             taken.push(taken_over(&job));
         }
         taken.sort_by_key(|job| job.arrives_ms);
@@ -94,45 +83,7 @@ impl Loaded {
             let reason = format!("arrives {span} ms after the first; at most {SPAN_MAX_MS}");
             return Err(LoadError::Job { id, reason });
         }
-        Ok(Self {
-            jobs: taken.into(),
-            tasks,
-            has_stages,
-        })
-    }
-
-    /// Returns the jobs as they were recorded.
-    #[must_use]
-    pub fn jobs(&self) -> &[Job] {
-        &self.jobs
-    }
-
-    /// Returns the number of tasks.
-    #[must_use]
-    pub const fn tasks(&self) -> u64 {
-        self.tasks
-    }
-
-    /// Returns whether a job has more than one stage.
-    #[must_use]
-    pub const fn has_stages(&self) -> bool {
-        self.has_stages
-    }
-
-    /// Returns the jobs with gaps stretched so that they offer this load to a cluster of this
-    /// capacity; for a load of 0 as they were recorded. Never longer than [`SPAN_MAX_MS`].
-    pub(crate) fn at_load(&self, load: f64, capacity: f64) -> Vec<Job> {
-        let mut jobs = self.jobs.to_vec();
-        let span = jobs.last().map_or(0, |job| job.arrives_ms);
-        if load > 0.0 && span > 0 {
-            let work: u64 = jobs.iter().map(Job::work_ms).fold(0, u64::saturating_add);
-            let wanted = ratio(float(work), capacity * load).min(float(SPAN_MAX_MS));
-            let factor = wanted / float(span);
-            for job in &mut jobs {
-                job.arrives_ms = whole(float(job.arrives_ms) * factor);
-            }
-        }
-        jobs
+        Ok(Self::of(taken))
     }
 }
 

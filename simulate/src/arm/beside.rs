@@ -5,7 +5,8 @@ use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, NodeLoad};
 
 use super::guaranteed::Guaranteed;
-use super::{Cost, MasterCall, Placed, Placer};
+use super::placer::{MasterCall, Placed, Placer};
+use crate::measure::Cost;
 use crate::node::Node;
 
 pub(super) struct Beside {

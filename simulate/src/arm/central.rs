@@ -1,68 +1,56 @@
 //! Placement by the ResourceManager: `sched`'s allocator of the embedded one.
 
-use records::{ContainerExitStatus, ContainerId, MonoMillis};
-use sched::{
-    ContainerQueuingLimit, NodeLoad, NodeLoadMonitor, OpportunisticContainerAllocator,
-    OpportunisticContainerContext, SplitMix64,
-};
+use records::MonoMillis;
+use sched::{OpportunisticContainerAllocator, OpportunisticContainerContext, SplitMix64};
 use sim::Streams;
 
-use super::{Cost, MasterCall, Placed, Placer, application_of, ask, monitor, update};
-use crate::node::{Node, node_id, number_of};
-use crate::scenario::Settings;
+use super::managed::{Allocator, ResourceManager, Shipped};
+use super::placer::{MasterCall, Placed, application_of, ask};
+use crate::node::{Node, number_of};
 
 pub(super) struct Central {
-    monitor: NodeLoadMonitor,
     allocator: OpportunisticContainerAllocator,
-    /// Asks of each job, in the order of arrival; `None` after the job's end.
-    jobs: Vec<Option<OpportunisticContainerContext>>,
-    last_id: i64,
     random: SplitMix64,
-    cost: Cost,
 }
 
 impl Central {
-    pub(super) fn new(settings: &Settings, streams: Streams) -> Self {
+    pub(super) fn new(streams: Streams) -> Self {
         Self {
-            monitor: monitor(settings),
             allocator: OpportunisticContainerAllocator::default(),
-            jobs: Vec::new(),
-            last_id: 0,
             random: SplitMix64::new(streams.stream("placement", 0).seed()),
-            cost: Cost::default(),
         }
     }
 }
 
-impl Placer for Central {
-    fn node_beats(
+impl Allocator for Central {
+    type Loads = Shipped;
+    /// Asks of the job.
+    type Job = OpportunisticContainerContext;
+
+    fn begin(
         &mut self,
-        node: usize,
-        load: &NodeLoad,
-        _ended: &[(ContainerId, ContainerExitStatus)],
-        now: MonoMillis,
-    ) {
-        update(&mut self.monitor, node, load, now);
+        _job: usize,
+        _rm: &mut ResourceManager<Shipped>,
+        _now: MonoMillis,
+    ) -> Self::Job {
+        OpportunisticContainerContext::new()
     }
 
-    fn job_arrives(&mut self, job: usize, _now: MonoMillis) {
-        self.jobs.resize(job, None);
-        self.jobs.push(Some(OpportunisticContainerContext::new()));
-    }
-
-    fn master_calls(&mut self, call: &MasterCall<'_>, _nodes: &[Node]) -> Vec<Placed> {
-        self.cost.rm_calls += 1;
-        let Some(Some(context)) = self.jobs.get_mut(call.job) else {
-            return Vec::new();
-        };
+    fn allocate(
+        &mut self,
+        context: &mut Self::Job,
+        call: &MasterCall<'_>,
+        _nodes: &[Node],
+        rm: &mut ResourceManager<Shipped>,
+    ) -> Vec<Placed> {
         // One line of one ask is within every bound of an attempt.
         let updated = context.update_asks(&[ask(call.wanted)], call.now);
         debug_assert_eq!(updated, Ok(()));
         let attempt = application_of(call.job).attempt(1);
-        let last_id = &mut self.last_id;
+        let (monitor, last_id) = (&mut rm.loads.monitor, &mut rm.last_id);
         let given = self
             .allocator
-            .allocate(context, &mut self.monitor, &mut self.random, || {
+            .allocate(context, monitor, &mut self.random, || {
                 *last_id += 1;
                 attempt.container(*last_id)
             });
@@ -73,27 +61,5 @@ impl Placer for Central {
             ))
         });
         placed.collect()
-    }
-
-    fn node_is_lost(&mut self, node: usize) {
-        self.monitor.remove(&node_id(node));
-    }
-
-    fn job_ends(&mut self, job: usize) {
-        if let Some(context) = self.jobs.get_mut(job) {
-            *context = None;
-        }
-    }
-
-    fn tick(&mut self, now: MonoMillis) {
-        self.monitor.tick(now);
-    }
-
-    fn queuing_limit(&self) -> ContainerQueuingLimit {
-        self.monitor.queuing_limit()
-    }
-
-    fn cost(&self) -> Cost {
-        self.cost
     }
 }

@@ -1,16 +1,16 @@
 //! Placement by the nodes' proxies: `sched`'s allocator, one for each job, on the lists of the
 //! ResourceManager's answers.
 
-use records::{ContainerExitStatus, ContainerId, MonoMillis, Resource};
+use records::{MonoMillis, Resource};
 use sched::{
-    ContainerQueuingLimit, DistributedAllocatorConfig, DistributedGrant,
-    DistributedOpportunisticContainerAllocator, KnownNode, NodeList, NodeLoad, NodeLoadMonitor,
-    Placement, RemoteNode, ResourceLimits,
+    DistributedAllocatorConfig, DistributedGrant, DistributedOpportunisticContainerAllocator,
+    KnownNode, NodeList, Placement, RemoteNode, ResourceLimits,
 };
 
-use super::{Cost, MasterCall, Placed, Placer, application_of, ask, monitor, update};
-use crate::node::{Node, SIZE, node_id, number_of};
-use crate::scenario::Settings;
+use super::managed::{Allocator, ResourceManager, Shipped};
+use super::placer::{MasterCall, Placed, application_of, ask};
+use crate::measure::Cost;
+use crate::node::{Node, SIZE, number_of};
 
 /// Terms of the ResourceManager.
 const GRANT: DistributedGrant = DistributedGrant {
@@ -24,49 +24,39 @@ const GRANT: DistributedGrant = DistributedGrant {
 };
 
 pub(super) struct Distributed {
-    monitor: NodeLoadMonitor,
     nodes_used: usize,
     placement: Placement,
     /// Nodes of the last sort that a proxy reads of the list in an answer.
     list: NodeList,
     /// Nodes on that list.
     listed: usize,
-    /// Allocator of each job, in the order of arrival; `None` after the job's end.
-    jobs: Vec<Option<DistributedOpportunisticContainerAllocator>>,
-    cost: Cost,
 }
 
 impl Distributed {
-    pub(super) fn new(settings: &Settings, placement: Placement) -> Self {
+    pub(super) fn new(nodes_used: usize, placement: Placement) -> Self {
         Self {
-            monitor: monitor(settings),
-            nodes_used: settings.nodes_used,
+            nodes_used,
             placement,
             list: NodeList::default(),
             listed: 0,
-            jobs: Vec::new(),
-            cost: Cost::default(),
         }
     }
 
-    fn count_answer(&mut self) {
-        self.cost.rm_calls += 1;
-        self.cost.list_entries += self.listed as u64;
+    fn count_list(&self, cost: &mut Cost) {
+        cost.list_entries += self.listed as u64;
     }
 }
 
-impl Placer for Distributed {
-    fn node_beats(
-        &mut self,
-        node: usize,
-        load: &NodeLoad,
-        _ended: &[(ContainerId, ContainerExitStatus)],
-        now: MonoMillis,
-    ) {
-        update(&mut self.monitor, node, load, now);
-    }
+impl Allocator for Distributed {
+    type Loads = Shipped;
+    type Job = DistributedOpportunisticContainerAllocator;
 
-    fn job_arrives(&mut self, job: usize, now: MonoMillis) {
+    fn begin(
+        &mut self,
+        job: usize,
+        rm: &mut ResourceManager<Shipped>,
+        now: MonoMillis,
+    ) -> Self::Job {
         let config = DistributedAllocatorConfig {
             placement: self.placement,
             ..DistributedAllocatorConfig::default()
@@ -74,16 +64,20 @@ impl Placer for Distributed {
         let attempt = application_of(job).attempt(1);
         let mut allocator = DistributedOpportunisticContainerAllocator::new(attempt, config);
         allocator.registered(GRANT, self.list.clone(), now);
-        self.count_answer();
-        self.jobs.resize(job, None);
-        self.jobs.push(Some(allocator));
+        // The registration is a call.
+        rm.cost.rm_calls += 1;
+        self.count_list(&mut rm.cost);
+        allocator
     }
 
-    fn master_calls(&mut self, call: &MasterCall<'_>, _nodes: &[Node]) -> Vec<Placed> {
-        self.count_answer();
-        let Some(Some(allocator)) = self.jobs.get_mut(call.job) else {
-            return Vec::new();
-        };
+    fn allocate(
+        &mut self,
+        allocator: &mut Self::Job,
+        call: &MasterCall<'_>,
+        _nodes: &[Node],
+        rm: &mut ResourceManager<Shipped>,
+    ) -> Vec<Placed> {
+        self.count_list(&mut rm.cost);
         // One line of one ask is within every bound of an attempt.
         let updated = allocator.update_asks(&[ask(call.wanted)], call.now);
         debug_assert_eq!(updated, Ok(()));
@@ -101,21 +95,8 @@ impl Placer for Distributed {
         placed.collect()
     }
 
-    fn node_is_lost(&mut self, node: usize) {
-        self.monitor.remove(&node_id(node));
-    }
-
-    fn job_ends(&mut self, job: usize) {
-        if let Some(allocator) = self.jobs.get_mut(job) {
-            *allocator = None;
-        }
-    }
-
-    fn tick(&mut self, now: MonoMillis) {
-        if !self.monitor.tick(now) {
-            return;
-        }
-        let ids = self.monitor.select(self.nodes_used);
+    fn sorted(&mut self, loads: &Shipped) {
+        let ids = loads.monitor.select(self.nodes_used);
         self.listed = ids.len();
         self.list = ids
             .iter()
@@ -127,13 +108,5 @@ impl Placer for Distributed {
             })
             .map(KnownNode::from)
             .collect();
-    }
-
-    fn queuing_limit(&self) -> ContainerQueuingLimit {
-        self.monitor.queuing_limit()
-    }
-
-    fn cost(&self) -> Cost {
-        self.cost
     }
 }

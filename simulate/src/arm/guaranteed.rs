@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, NodeLoad};
 
-use super::{Cost, MasterCall, Placed, Placer, application_of};
+use super::placer::{MasterCall, Placed, Placer, application_of, job_of};
+use crate::measure::Cost;
 use crate::node::Node;
 use crate::scenario::{Policy, Scenario};
 
@@ -246,7 +247,7 @@ impl Placer for Guaranteed {
             }
             let took_ms = now.0 - held.since.unwrap_or(now).0;
             self.ended.add(took_ms);
-            self.change(super::job_of(id), |job| {
+            self.change(job_of(id), |job| {
                 job.held -= 1;
                 job.ended.add(took_ms);
             });
@@ -295,7 +296,7 @@ impl Placer for Guaranteed {
                 // It went with its job's master.
                 continue;
             }
-            let number = super::job_of(&id);
+            let number = job_of(&id);
             if is_master {
                 self.begin_again(number);
                 continue;

@@ -12,153 +12,127 @@ mod monitor;
 
 use std::rc::Rc;
 
-use records::{ContainerExitStatus, ContainerId, MonoMillis};
-use sched::{ContainerQueuingLimit, NodeLoad};
+use records::MonoMillis;
 use sim::{Random, Streams};
 
-use self::monitor::Monitor;
-use super::{Cost, MasterCall, Placed, Placer, application_of};
+use super::managed::{Allocator, ResourceManager};
+use super::placer::{MasterCall, Placed};
+use crate::measure::Cost;
 use crate::node::Node;
 use crate::scenario::Settings;
 
-/// Allocator of Hadoop.
+pub(super) use self::monitor::Monitor;
+
+/// Allocator of Hadoop's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Allocator {
+pub(super) enum Kind {
     Central,
     Distributed,
 }
 
 pub(super) struct Hadoop {
-    allocator: Allocator,
-    monitor: Monitor,
+    kind: Kind,
     nodes_used: usize,
     sorting_interval_ms: u64,
     /// List that answers carry.
     list: Rc<[usize]>,
     /// Time at which the list was taken; `None` while it is empty.
     listed_at: Option<MonoMillis>,
-    /// List of each job's last answer, in the order of arrival.
-    jobs: Vec<Rc<[usize]>>,
-    last_id: i64,
     random: Random,
-    cost: Cost,
 }
 
 impl Hadoop {
-    pub(super) fn new(settings: &Settings, allocator: Allocator, streams: Streams) -> Self {
+    pub(super) fn new(settings: &Settings, kind: Kind, streams: Streams) -> Self {
         Self {
-            allocator,
-            monitor: Monitor::new(settings),
+            kind,
             nodes_used: settings.nodes_used,
             sorting_interval_ms: settings.sorting_interval_ms,
             list: Rc::default(),
             listed_at: None,
-            jobs: Vec::new(),
-            last_id: 0,
             random: streams.stream("placement", 0),
-            cost: Cost::default(),
         }
     }
 
     /// Returns the list of an answer.
-    fn answer(&mut self, now: MonoMillis) -> Rc<[usize]> {
+    fn answer(&mut self, monitor: &Monitor, cost: &mut Cost, now: MonoMillis) -> Rc<[usize]> {
         let is_old = |listed: MonoMillis| now.0 - listed.0 > self.sorting_interval_ms;
         if self.listed_at.is_none_or(is_old) {
-            self.list = self.monitor.select(self.nodes_used).into();
+            self.list = monitor.select(self.nodes_used).into();
             self.listed_at = (!self.list.is_empty()).then_some(now);
         }
-        self.cost.rm_calls += 1;
-        self.cost.list_entries += self.list.len() as u64;
+        cost.list_entries += self.list.len() as u64;
         Rc::clone(&self.list)
     }
 
-    fn place_central(&mut self) -> Option<usize> {
-        let offered = self.monitor.select(self.nodes_used);
+    fn place_central(&mut self, monitor: &mut Monitor) -> Option<usize> {
+        let offered = monitor.select(self.nodes_used);
         let first = usize::try_from(self.random.below(offered.len() as u64)).unwrap_or(0);
         for number in 0..offered.len() {
-            let offered = self.monitor.select(self.nodes_used);
+            let offered = monitor.select(self.nodes_used);
             let node = offered[(first + number) % offered.len()];
-            if self.monitor.compare_and_increment(node) {
+            if monitor.compare_and_increment(node) {
                 return Some(node);
             }
         }
         None
     }
+}
 
-    fn chosen(&mut self, call: &MasterCall<'_>) -> Vec<usize> {
-        let wanted = usize::try_from(call.wanted).unwrap_or(usize::MAX);
-        match self.allocator {
-            Allocator::Central => {
-                self.cost.rm_calls += 1;
-                (0..wanted).map_while(|_| self.place_central()).collect()
-            }
-            Allocator::Distributed => {
-                let list = self.answer(call.now);
-                let previous = std::mem::replace(&mut self.jobs[call.job], list);
-                previous.iter().copied().take(wanted).collect()
+impl Allocator for Hadoop {
+    type Loads = Monitor;
+    /// List of the job's last answer.
+    type Job = Rc<[usize]>;
+
+    fn begin(
+        &mut self,
+        _job: usize,
+        rm: &mut ResourceManager<Monitor>,
+        now: MonoMillis,
+    ) -> Self::Job {
+        match self.kind {
+            Kind::Central => Rc::default(),
+            Kind::Distributed => {
+                // The registration is a call.
+                rm.cost.rm_calls += 1;
+                self.answer(&rm.loads, &mut rm.cost, now)
             }
         }
     }
-}
 
-impl Placer for Hadoop {
-    fn node_beats(
+    fn allocate(
         &mut self,
-        node: usize,
-        load: &NodeLoad,
-        _ended: &[(ContainerId, ContainerExitStatus)],
-        now: MonoMillis,
-    ) {
-        self.monitor.update(node, load, now);
-    }
-
-    fn job_arrives(&mut self, job: usize, now: MonoMillis) {
-        let list = match self.allocator {
-            Allocator::Central => Rc::default(),
-            Allocator::Distributed => self.answer(now),
+        previous: &mut Self::Job,
+        call: &MasterCall<'_>,
+        _nodes: &[Node],
+        rm: &mut ResourceManager<Monitor>,
+    ) -> Vec<Placed> {
+        let wanted = usize::try_from(call.wanted).unwrap_or(usize::MAX);
+        let chosen: Vec<usize> = match self.kind {
+            Kind::Central => (0..wanted)
+                .map_while(|_| self.place_central(&mut rm.loads))
+                .collect(),
+            Kind::Distributed => {
+                let list = self.answer(&rm.loads, &mut rm.cost, call.now);
+                let previous = std::mem::replace(previous, list);
+                previous.iter().copied().take(wanted).collect()
+            }
         };
-        self.jobs.resize(job, Rc::default());
-        self.jobs.push(list);
-    }
-
-    fn master_calls(&mut self, call: &MasterCall<'_>, _nodes: &[Node]) -> Vec<Placed> {
-        let attempt = application_of(call.job).attempt(1);
-        let chosen = self.chosen(call);
-        let placed = chosen.into_iter().map(|node| {
-            self.last_id += 1;
-            Placed::opportunistic(attempt.container(self.last_id), node)
-        });
-        placed.collect()
-    }
-
-    fn node_is_lost(&mut self, node: usize) {
-        self.monitor.remove(node);
-    }
-
-    fn job_ends(&mut self, job: usize) {
-        self.jobs[job] = Rc::default();
-    }
-
-    fn tick(&mut self, _now: MonoMillis) {
-        self.monitor.sort();
-    }
-
-    fn queuing_limit(&self) -> ContainerQueuingLimit {
-        self.monitor.queuing_limit()
-    }
-
-    fn cost(&self) -> Cost {
-        self.cost
+        let placed = chosen.into_iter();
+        placed.map(|node| rm.place(call.job, node)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arm::managed::Managed;
+    use crate::arm::placer::Placer as _;
+    use sched::NodeLoad;
 
-    fn placer(allocator: Allocator, nodes: usize) -> Hadoop {
+    fn placer(kind: Kind, nodes: usize) -> Managed<Hadoop> {
         let settings = Settings::default();
-        let mut hadoop = Hadoop::new(&settings, allocator, Streams::new(1));
+        let hadoop = Hadoop::new(&settings, kind, Streams::new(1));
+        let mut hadoop = Managed::new(Monitor::new(&settings), nodes, hadoop);
         for node in 0..nodes {
             let load = NodeLoad {
                 queue_capacity: 15,
@@ -188,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_proxy_places_at_most_one_container_on_each_node_of_the_list_in_its_order() {
-        let mut hadoop = placer(Allocator::Distributed, 12);
+        let mut hadoop = placer(Kind::Distributed, 12);
         let placed = hadoop.master_calls(&call(100, 1), &[]);
         assert_eq!(nodes_of(&placed), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         let placed = hadoop.master_calls(&call(2, 2), &[]);
@@ -197,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_proxy_uses_the_list_of_the_answer_before_and_the_list_is_renewed_after_its_interval() {
-        let mut hadoop = placer(Allocator::Distributed, 3);
+        let mut hadoop = placer(Kind::Distributed, 3);
         let busy = NodeLoad {
             queue_length: 9,
             queue_capacity: 15,
@@ -215,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_central_allocator_draws_a_node_for_each_container_and_stops_at_full_queues() {
-        let mut hadoop = placer(Allocator::Central, 2);
+        let mut hadoop = placer(Kind::Central, 2);
         let placed = nodes_of(&hadoop.master_calls(&call(100, 1), &[]));
         assert_eq!(placed.len(), 30);
         // A ring would alternate.

@@ -3,67 +3,54 @@
 //! `look-ms` later than in other arms, when what was seen is as old. A container of which neither
 //! node has answered stays an ask.
 
-use records::{ContainerExitStatus, ContainerId, MonoMillis};
-use sched::{ContainerQueuingLimit, LookPlacer, LookTerms, NodeLoad, NodeLoadMonitor, Sight};
+use records::MonoMillis;
+use sched::{LookPlacer, LookTerms, Sight};
 use sim::{Random, Streams};
 
-use super::{Cost, MasterCall, Placed, Placer, application_of, monitor, update};
-use crate::node::{Node, SIZE, node_id};
+use super::managed::{Allocator, Loads as _, ResourceManager, Shipped};
+use super::placer::{MasterCall, Placed};
+use crate::node::{Node, SIZE};
 use crate::scenario::Settings;
 
 pub(super) struct Looked {
-    /// The ResourceManager's, for the limit of the queues.
-    monitor: NodeLoadMonitor,
     look_ms: u64,
     holds_back: bool,
-    /// Numbers of the nodes that are not lost.
-    directory: Vec<usize>,
-    /// Placement of each job, in the order of arrival; `None` after the job's end.
-    jobs: Vec<Option<LookPlacer<usize>>>,
-    last_id: i64,
+    /// Seeds of the jobs' placers.
     random: Random,
-    cost: Cost,
 }
 
 impl Looked {
-    pub(super) fn new(settings: &Settings, nodes: usize, streams: Streams) -> Self {
+    pub(super) fn new(settings: &Settings, streams: Streams) -> Self {
         Self {
-            monitor: monitor(settings),
             look_ms: settings.look_ms,
             holds_back: settings.holds_back,
-            directory: (0..nodes).collect(),
-            jobs: Vec::new(),
-            last_id: 0,
             random: streams.stream("placement", 0),
-            cost: Cost::default(),
         }
     }
 }
 
-impl Placer for Looked {
-    fn node_beats(
+impl Allocator for Looked {
+    type Loads = Shipped;
+    type Job = LookPlacer<usize>;
+
+    fn begin(
         &mut self,
-        node: usize,
-        load: &NodeLoad,
-        _ended: &[(ContainerId, ContainerExitStatus)],
-        now: MonoMillis,
-    ) {
-        update(&mut self.monitor, node, load, now);
+        _job: usize,
+        _rm: &mut ResourceManager<Shipped>,
+        _now: MonoMillis,
+    ) -> Self::Job {
+        LookPlacer::new(self.random.below(u64::MAX))
     }
 
-    fn job_arrives(&mut self, job: usize, _now: MonoMillis) {
-        let seed = self.random.below(u64::MAX);
-        self.jobs.resize(job, None);
-        self.jobs.push(Some(LookPlacer::new(seed)));
-    }
-
-    fn master_calls(&mut self, call: &MasterCall<'_>, nodes: &[Node]) -> Vec<Placed> {
-        self.cost.rm_calls += 1;
-        let Some(Some(placer)) = self.jobs.get_mut(call.job) else {
-            return Vec::new();
-        };
-        let mut round = placer.draw(&self.directory, call.wanted);
-        self.cost.looks += round.wants().len() as u64;
+    fn allocate(
+        &mut self,
+        placer: &mut Self::Job,
+        call: &MasterCall<'_>,
+        nodes: &[Node],
+        rm: &mut ResourceManager<Shipped>,
+    ) -> Vec<Placed> {
+        let mut round = placer.draw(&rm.directory, call.wanted);
+        rm.cost.looks += round.wants().len() as u64;
         let wants = round.wants();
         let sights: Vec<Option<Sight>> = wants.map(|node| nodes[*node].sight(call.now)).collect();
         for (position, sight) in sights.into_iter().enumerate() {
@@ -71,49 +58,18 @@ impl Placer for Looked {
                 round.sees(position, sight);
             }
         }
-        let limit = self.monitor.queuing_limit();
+        let limit = rm.loads.queuing_limit();
         let terms = LookTerms {
             size: SIZE,
             max_queue_length: limit.max_queue_length,
             holds_back: self.holds_back,
         };
         let placed = placer.place(round, &terms, call.now + self.look_ms);
-        let attempt = application_of(call.job).attempt(1);
-        let placed = placed.nodes.into_iter().map(|node| {
-            self.last_id += 1;
-            Placed::opportunistic(attempt.container(self.last_id), node)
-        });
-        placed.collect()
+        let placed = placed.nodes.into_iter();
+        placed.map(|node| rm.place(call.job, node)).collect()
     }
 
     fn answer_delay_ms(&self) -> u64 {
         self.look_ms
-    }
-
-    fn node_is_lost(&mut self, node: usize) {
-        self.monitor.remove(&node_id(node));
-        self.directory.retain(|known| *known != node);
-    }
-
-    fn node_joins(&mut self, node: usize) {
-        self.directory.push(node);
-    }
-
-    fn job_ends(&mut self, job: usize) {
-        if let Some(placer) = self.jobs.get_mut(job) {
-            *placer = None;
-        }
-    }
-
-    fn tick(&mut self, now: MonoMillis) {
-        self.monitor.tick(now);
-    }
-
-    fn queuing_limit(&self) -> ContainerQueuingLimit {
-        self.monitor.queuing_limit()
-    }
-
-    fn cost(&self) -> Cost {
-        self.cost
     }
 }

@@ -11,13 +11,13 @@
 
 use std::collections::BTreeSet;
 
-use records::{ContainerExitStatus, ContainerId, MonoMillis};
-use sched::{ContainerQueuingLimit, NodeLoad, NodeLoadMonitor};
+use records::MonoMillis;
 use sim::{Random, Streams};
 
-use super::{Cost, MasterCall, Placed, Placer, application_of, monitor, update};
-use crate::node::{Node, node_id};
-use crate::scenario::Settings;
+use super::managed::{Allocator, ResourceManager, Shipped};
+use super::placer::{MasterCall, Placed};
+use crate::measure::Cost;
+use crate::node::Node;
 
 /// Nodes that are looked at for each container.
 const LOOKS: u32 = 2;
@@ -36,67 +36,74 @@ pub(super) enum Mode {
 }
 
 pub(super) struct Sampled {
-    /// The ResourceManager's, for the limit of the queues.
-    monitor: NodeLoadMonitor,
     mode: Mode,
-    /// Numbers of the nodes that are not lost.
-    directory: Vec<usize>,
-    last_id: i64,
     random: Random,
-    cost: Cost,
 }
 
 impl Sampled {
-    pub(super) fn new(settings: &Settings, mode: Mode, nodes: usize, streams: Streams) -> Self {
+    pub(super) fn new(mode: Mode, streams: Streams) -> Self {
         Self {
-            monitor: monitor(settings),
             mode,
-            directory: (0..nodes).collect(),
-            last_id: 0,
             random: streams.stream("placement", 0),
-            cost: Cost::default(),
         }
     }
 
     /// Draws a node; without any that is not lost, the first.
-    fn draw(&mut self) -> usize {
-        self.random.pick(&self.directory).copied().unwrap_or(0)
+    fn draw(&mut self, directory: &[usize]) -> usize {
+        self.random.pick(directory).copied().unwrap_or(0)
     }
 
     /// Returns the nodes that get a container or a probe.
-    fn choose(&mut self, call: &MasterCall<'_>, nodes: &[Node]) -> Vec<usize> {
-        let wanted = call.wanted;
+    fn choose(
+        &mut self,
+        call: &MasterCall<'_>,
+        nodes: &[Node],
+        rm: &mut ResourceManager<Shipped>,
+    ) -> Vec<usize> {
+        let (wanted, directory) = (call.wanted, &*rm.directory);
         match self.mode {
-            Mode::Random => (0..wanted).map(|_| self.draw()).collect(),
-            Mode::Looks => self.look(wanted, nodes),
-            Mode::Batch => self.sample(wanted, nodes),
+            Mode::Random => (0..wanted).map(|_| self.draw(directory)).collect(),
+            Mode::Looks => self.look(wanted, nodes, directory, &mut rm.cost),
+            Mode::Batch => self.sample(wanted, nodes, directory, &mut rm.cost),
             // Every probe that waits can take a task: more are needed only if there are fewer.
             Mode::Probes if call.probes >= wanted => Vec::new(),
             Mode::Probes => {
                 let missing = wanted.saturating_mul(LOOKS) - call.probes;
-                (0..missing).map(|_| self.draw()).collect()
+                (0..missing).map(|_| self.draw(directory)).collect()
             }
         }
     }
 
     /// Returns the least loaded of the nodes drawn. A node drawn twice can be taken twice.
-    fn sample(&mut self, wanted: u32, nodes: &[Node]) -> Vec<usize> {
+    fn sample(
+        &mut self,
+        wanted: u32,
+        nodes: &[Node],
+        directory: &[usize],
+        cost: &mut Cost,
+    ) -> Vec<usize> {
         let looks = u64::from(wanted) * u64::from(LOOKS);
-        self.cost.looks += looks;
-        let mut drawn: Vec<usize> = (0..looks).map(|_| self.draw()).collect();
+        cost.looks += looks;
+        let mut drawn: Vec<usize> = (0..looks).map(|_| self.draw(directory)).collect();
         drawn.retain(|number| nodes[*number].is_up);
         drawn.sort_by_key(|number| nodes[*number].load_now());
         drawn.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
         drawn
     }
 
-    fn look(&mut self, wanted: u32, nodes: &[Node]) -> Vec<usize> {
+    fn look(
+        &mut self,
+        wanted: u32,
+        nodes: &[Node],
+        directory: &[usize],
+        cost: &mut Cost,
+    ) -> Vec<usize> {
         let looks = u64::from(wanted) * u64::from(LOOKS);
-        self.cost.looks += looks;
+        cost.looks += looks;
         let mut seen = BTreeSet::new();
         // Among equals the one drawn first: an order by number would favour some nodes.
         let mut by_load: BTreeSet<(u32, u64, usize)> = (0..looks)
-            .map(|look| (look, self.draw()))
+            .map(|look| (look, self.draw(directory)))
             .filter(|(_, number)| nodes[*number].is_up && seen.insert(*number))
             .map(|(look, number)| (nodes[number].load_now(), look, number))
             .collect();
@@ -112,60 +119,29 @@ impl Sampled {
     }
 }
 
-impl Placer for Sampled {
-    fn node_beats(
+impl Allocator for Sampled {
+    type Loads = Shipped;
+    type Job = ();
+
+    fn begin(&mut self, _job: usize, _rm: &mut ResourceManager<Shipped>, _now: MonoMillis) {}
+
+    fn allocate(
         &mut self,
-        node: usize,
-        load: &NodeLoad,
-        _ended: &[(ContainerId, ContainerExitStatus)],
-        now: MonoMillis,
-    ) {
-        update(&mut self.monitor, node, load, now);
-    }
-
-    fn job_arrives(&mut self, _job: usize, _now: MonoMillis) {}
-
-    fn master_calls(&mut self, call: &MasterCall<'_>, nodes: &[Node]) -> Vec<Placed> {
-        self.cost.rm_calls += 1;
-        let attempt = application_of(call.job).attempt(1);
-        let chosen = self.choose(call, nodes);
+        (): &mut Self::Job,
+        call: &MasterCall<'_>,
+        nodes: &[Node],
+        rm: &mut ResourceManager<Shipped>,
+    ) -> Vec<Placed> {
         let is_probe = self.mode == Mode::Probes;
-        let placed = chosen.into_iter().map(|node| {
-            self.last_id += 1;
-            Placed {
-                is_probe,
-                ..Placed::opportunistic(attempt.container(self.last_id), node)
-            }
-        });
-        placed.collect()
+        let chosen = self.choose(call, nodes, rm).into_iter();
+        let place = |node| Placed {
+            is_probe,
+            ..rm.place(call.job, node)
+        };
+        chosen.map(place).collect()
     }
 
-    fn node_is_lost(&mut self, node: usize) {
-        self.monitor.remove(&node_id(node));
-        self.directory.retain(|known| *known != node);
-    }
-
-    fn node_joins(&mut self, node: usize) {
-        self.directory.push(node);
-    }
-
-    fn job_ends(&mut self, _job: usize) {}
-
-    fn tick(&mut self, now: MonoMillis) {
-        self.monitor.tick(now);
-    }
-
-    fn queuing_limit(&self) -> ContainerQueuingLimit {
-        match self.mode {
-            Mode::Random | Mode::Looks => self.monitor.queuing_limit(),
-            Mode::Batch | Mode::Probes => ContainerQueuingLimit {
-                max_queue_length: None,
-                max_queue_wait_time_ms: None,
-            },
-        }
-    }
-
-    fn cost(&self) -> Cost {
-        self.cost
+    fn has_limit(&self) -> bool {
+        matches!(self.mode, Mode::Random | Mode::Looks)
     }
 }

@@ -1,9 +1,14 @@
 //! Values of a scenario that cannot be simulated.
 
-use std::fmt;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::{Cluster, Failures, Scenario};
+use super::Scenario;
+use super::arm::Arm;
+use super::cluster::Cluster;
+use super::failures::Failures;
+use super::known;
+use super::problem::ScenarioProblem;
 use crate::delay::is_interval;
 
 /// Most nodes. NodeManagers of one cluster are at most some ten thousands.
@@ -18,21 +23,6 @@ const SECONDS_MAX: u64 = 10 * 365 * 24 * 3_600;
 const SEEDS_MAX: u64 = 1_000;
 /// Most containers of one run: each takes some 100 bytes until the end of the run.
 const CONTAINERS_MAX: u64 = 20_000_000;
-
-/// Value that cannot be simulated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScenarioProblem {
-    /// Key of the value, as `table.key`.
-    pub key: String,
-    /// Reason, with the values that are accepted.
-    pub reason: String,
-}
-
-impl fmt::Display for ScenarioProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.reason)
-    }
-}
 
 /// Problems found so far.
 #[derive(Default)]
@@ -127,11 +117,18 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
             found.add(key("limit-stdev"), "not a finite number");
         }
     }
-    for problem in super::known::problems(scenario) {
+    let labels: Vec<String> = scenario.arms.iter().map(Arm::label).collect();
+    for problem in known::problems(&scenario.known, &labels) {
         found.add(problem.key, problem.reason);
     }
-    for label in scenario.repeated_labels() {
+    for label in repeated(&labels) {
         found.add("arm", format!("two arms are called {label:?}: set `name`"));
     }
     found.0
+}
+
+/// Returns the labels that stand for more than one arm.
+fn repeated(labels: &[String]) -> BTreeSet<&String> {
+    let mut seen = BTreeSet::new();
+    labels.iter().filter(|label| !seen.insert(*label)).collect()
 }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{Scenario, ScenarioProblem};
-use crate::summary::FIGURES;
+use super::problem::ScenarioProblem;
+use crate::figures::{FIGURES, column};
 
 /// Figure from elsewhere.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -22,15 +22,14 @@ pub struct Known {
 impl Known {
     /// Returns the position of the figure in [`FIGURES`].
     pub(crate) fn column(&self) -> Option<usize> {
-        FIGURES.iter().position(|known| known.name == self.figure)
+        column(&self.figure)
     }
 }
 
-/// Returns what is wrong with the known figures of a scenario.
-pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
-    let labels: Vec<String> = scenario.arms.iter().map(super::Arm::label).collect();
+/// Returns what is wrong with the known figures of a scenario whose arms have these labels.
+pub(super) fn problems(all: &[Known], labels: &[String]) -> Vec<ScenarioProblem> {
     let mut found = Vec::new();
-    for (number, known) in (1..).zip(&scenario.known) {
+    for (number, known) in (1..).zip(all) {
         let mut add = |key: &str, reason: String| {
             let key = format!("known {number}.{key}");
             found.push(ScenarioProblem { key, reason });

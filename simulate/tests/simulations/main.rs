@@ -12,9 +12,10 @@ mod results;
 
 use std::sync::atomic::AtomicBool;
 
+use simulate::figures::FIGURES;
 use simulate::runner::{Results, run};
 use simulate::scenario::Scenario;
-use simulate::summary::{ArmSummary, Estimate, FIGURES, summaries};
+use simulate::summary::{ArmSummary, Estimate, summaries};
 
 /// Runs a scenario given as text.
 fn results_of(text: &str, threads: usize) -> (Scenario, Results) {

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
+use simulate::figures::FIGURES;
 use simulate::page::page;
 use simulate::runner::run;
 use simulate::scenario::Scenario;
-use simulate::summary::{FIGURES, Settling, summaries};
+use simulate::summary::{Settling, summaries};
 use simulate::table::{jobs_csv, runs_csv, table};
 
 use crate::{arms_of, figure, results_of};

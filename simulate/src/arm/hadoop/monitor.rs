@@ -7,10 +7,9 @@
 use std::cmp::Reverse;
 
 use records::{MonoMillis, Resource};
-use sched::{
-    ContainerQueuingLimit, LoadComparator, NodeLoad, QueueLimitCalculator, QueueLimitConfig,
-};
+use sched::{ContainerQueuingLimit, LoadComparator, NodeLoad, QueueLimitCalculator};
 
+use crate::arm::managed::{Loads, queue_limit};
 use crate::node::SIZE;
 use crate::scenario::Settings;
 
@@ -38,7 +37,7 @@ impl ClusterNode {
     }
 }
 
-pub(super) struct Monitor {
+pub(in crate::arm) struct Monitor {
     comparator: LoadComparator,
     /// By the number of the node; `None` before its first heartbeat, or without an estimate of the
     /// wait where nodes are ordered by it.
@@ -48,70 +47,13 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
-    pub(super) fn new(settings: &Settings) -> Self {
-        let comparator = settings.comparator.into();
-        let defaults = QueueLimitConfig::default_for(comparator);
+    pub(in crate::arm) fn new(settings: &Settings) -> Self {
         Self {
-            comparator,
+            comparator: settings.comparator.into(),
             nodes: Vec::new(),
             sorted: Vec::new(),
-            calculator: QueueLimitCalculator::new(QueueLimitConfig {
-                sigma: settings.limit_stdev,
-                min: settings.limit_min.unwrap_or(defaults.min),
-                max: settings.limit_max.unwrap_or(defaults.max),
-            }),
+            calculator: QueueLimitCalculator::new(queue_limit(settings)),
         }
-    }
-
-    /// Removes a node that is lost.
-    pub(super) fn remove(&mut self, node: usize) {
-        if let Some(known) = self.nodes.get_mut(node) {
-            *known = None;
-        }
-        self.sorted.retain(|sorted| *sorted != node);
-    }
-
-    pub(super) fn update(&mut self, node: usize, load: &NodeLoad, now: MonoMillis) {
-        if self.nodes.len() <= node {
-            self.nodes.resize(node + 1, None);
-        }
-        let known = &mut self.nodes[node];
-        if self.comparator == LoadComparator::QueueWaitTime && load.queue_wait_time_ms.is_none() {
-            *known = None;
-            return;
-        }
-        *known = Some(ClusterNode {
-            queue_length: load.queue_length,
-            queue_wait_time_ms: load.queue_wait_time_ms.unwrap_or(0),
-            queue_capacity: known.map_or(load.queue_capacity, |first| first.queue_capacity),
-            capability: load.capability,
-            allocated: load.allocated,
-            updated: now,
-        });
-    }
-
-    /// Sorts the nodes that are not full, and computes the limit from them.
-    pub(super) fn sort(&mut self) {
-        let comparator = self.comparator;
-        let known = self.nodes.iter().enumerate();
-        let mut usable: Vec<(usize, ClusterNode)> = known
-            .filter_map(|(number, node)| node.map(|node| (number, node)))
-            .filter(|(_, node)| is_usable(comparator, node))
-            .collect();
-        let cluster = self.cluster();
-        usable.sort_by_key(|(_, node)| order(comparator, node, cluster));
-        let metric = |node: &ClusterNode| match comparator {
-            LoadComparator::QueueLength | LoadComparator::QueueLengthThenResources => {
-                node.queue_length
-            }
-            LoadComparator::QueueWaitTime => node.queue_wait_time_ms,
-        };
-        let metrics: Vec<i32> = usable
-            .iter()
-            .map(|(_, node)| i32::try_from(metric(node)).unwrap_or(i32::MAX))
-            .collect();
-        self.sorted = usable.into_iter().map(|(number, _)| number).collect();
-        self.calculator.update(&metrics);
     }
 
     fn cluster(&self) -> Resource {
@@ -145,8 +87,61 @@ impl Monitor {
             }
         }
     }
+}
 
-    pub(super) fn queuing_limit(&self) -> ContainerQueuingLimit {
+impl Loads for Monitor {
+    fn update(&mut self, node: usize, load: &NodeLoad, now: MonoMillis) {
+        if self.nodes.len() <= node {
+            self.nodes.resize(node + 1, None);
+        }
+        let known = &mut self.nodes[node];
+        if self.comparator == LoadComparator::QueueWaitTime && load.queue_wait_time_ms.is_none() {
+            *known = None;
+            return;
+        }
+        *known = Some(ClusterNode {
+            queue_length: load.queue_length,
+            queue_wait_time_ms: load.queue_wait_time_ms.unwrap_or(0),
+            queue_capacity: known.map_or(load.queue_capacity, |first| first.queue_capacity),
+            capability: load.capability,
+            allocated: load.allocated,
+            updated: now,
+        });
+    }
+
+    fn remove(&mut self, node: usize) {
+        if let Some(known) = self.nodes.get_mut(node) {
+            *known = None;
+        }
+        self.sorted.retain(|sorted| *sorted != node);
+    }
+
+    /// Sorts the nodes that are not full, and computes the limit from them.
+    fn sort(&mut self, _now: MonoMillis) -> bool {
+        let comparator = self.comparator;
+        let known = self.nodes.iter().enumerate();
+        let mut usable: Vec<(usize, ClusterNode)> = known
+            .filter_map(|(number, node)| node.map(|node| (number, node)))
+            .filter(|(_, node)| is_usable(comparator, node))
+            .collect();
+        let cluster = self.cluster();
+        usable.sort_by_key(|(_, node)| order(comparator, node, cluster));
+        let metric = |node: &ClusterNode| match comparator {
+            LoadComparator::QueueLength | LoadComparator::QueueLengthThenResources => {
+                node.queue_length
+            }
+            LoadComparator::QueueWaitTime => node.queue_wait_time_ms,
+        };
+        let metrics: Vec<i32> = usable
+            .iter()
+            .map(|(_, node)| i32::try_from(metric(node)).unwrap_or(i32::MAX))
+            .collect();
+        self.sorted = usable.into_iter().map(|(number, _)| number).collect();
+        self.calculator.update(&metrics);
+        true
+    }
+
+    fn queuing_limit(&self) -> ContainerQueuingLimit {
         self.calculator.limit(self.comparator)
     }
 }
@@ -215,7 +210,7 @@ mod tests {
         for (node, length) in [(0, 15), (1, 9), (2, 0), (3, 0)] {
             monitor.update(node, &load(length), MonoMillis(node as u64));
         }
-        monitor.sort();
+        monitor.sort(MonoMillis(9));
         assert_eq!(monitor.queuing_limit().max_queue_length, Some(7));
         // Among equals the one with the newest heartbeat.
         assert_eq!(monitor.select(10), [3, 2, 1]);
