@@ -22,7 +22,8 @@ use self::hadoop::{Hadoop, Kind, Monitor};
 use self::look::Looked;
 use self::managed::{Managed, Shipped};
 use self::sampled::{Mode, Sampled};
-use crate::scenario::{Arm, Cluster, Policy, Scenario};
+use crate::node::room_of;
+use crate::scenario::{Arm, Cluster, NodeKind, Policy, Scenario};
 
 pub(crate) use self::placer::{MasterCall, Placed, Placer, job_of};
 
@@ -78,8 +79,9 @@ fn opportunistic(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<d
     })
 }
 
-/// Returns the configuration of the nodes' schedulers. Sparrow's nodes have no bound on queues.
-pub(crate) fn scheduler_config(arm: &Arm) -> ContainerSchedulerConfig {
+/// Returns the configuration of a node's scheduler. Sparrow's nodes have no bound on queues.
+pub(crate) fn scheduler_config(arm: &Arm, node: NodeKind) -> ContainerSchedulerConfig {
+    let memory_mb = room_of(node).memory_mb;
     let queue_length_max = if arm.policy.is_sparrow() {
         sched::QUEUE_LENGTH_MAX
     } else {
@@ -88,6 +90,9 @@ pub(crate) fn scheduler_config(arm: &Arm) -> ContainerSchedulerConfig {
     ContainerSchedulerConfig {
         queue_length_max,
         load_comparator: arm.settings.comparator.into(),
+        use_pause_for_preemption: arm.settings.pause,
+        pause_max_ms: arm.settings.pause_max_s * 1_000,
+        memory_ceiling_mb: memory_mb + memory_mb * arm.settings.pause_memory_percent / 100,
         ..ContainerSchedulerConfig::default()
     }
 }

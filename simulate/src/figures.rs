@@ -43,6 +43,7 @@ figures! {
     refused "refused" 3 "containers that a node turned away, per container"
     shed "shed" 3 "containers removed from a queue, per container"
     evicted "evicted" 3 "containers killed for a guaranteed one, per container"
+    paused "paused" 3 "containers frozen for a guaranteed one, per container; one that is then killed counts as evicted, too"
     node_lost "lost nodes" 3 "containers lost with their node, or not started because it was down, per container"
     lost_s "lost" 3 "run time that evictions and lost nodes discarded, s per container"
     am_wait_s "wait at AM" 2 "wait of a task at its master, all tries together, s"

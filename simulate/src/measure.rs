@@ -42,6 +42,8 @@ pub struct ContainerSums {
     pub shed: u64,
     /// Running containers killed for a guaranteed one.
     pub evicted: u64,
+    /// Running containers frozen for a guaranteed one.
+    pub paused: u64,
     /// Containers lost with their node, or not started because it was down.
     pub node_lost: u64,
     /// Milliseconds of run that evictions and lost nodes discarded.

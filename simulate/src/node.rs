@@ -27,8 +27,13 @@ pub(crate) enum News {
     Refused(ContainerId),
     /// Removed from the queue. `Completed` follows.
     Shed(ContainerId),
-    /// Evicted for a guaranteed container after so many milliseconds of run.
+    /// Killed for a guaranteed container, or after it was frozen for one, with so many
+    /// milliseconds of run.
     Evicted(ContainerId, u64),
+    /// Frozen for a guaranteed container, which takes a delay.
+    Freezing(ContainerId),
+    /// Thawed, which takes a delay.
+    Thawing(ContainerId),
 }
 
 /// Node of the cluster.
@@ -57,13 +62,11 @@ impl Node {
         config: ContainerSchedulerConfig,
         estimates_waits: bool,
     ) -> Self {
-        let places = kind.places;
-        let room = Resource::new(SIZE.memory_mb * u64::from(places), SIZE.vcores * places);
         Self {
             kind,
             is_up: true,
             config,
-            scheduler: ContainerScheduler::new(config, room),
+            scheduler: ContainerScheduler::new(config, room_of(kind)),
             completed: Vec::new(),
             beats_out_of_turn: false,
             tick_at: None,
@@ -154,6 +157,27 @@ impl Node {
         self.feed(Event::Kill { id, reason }, now, news);
     }
 
+    /// Answers that a container is frozen. Nothing is asked any more of one that is being killed.
+    /// Returns whether it is frozen.
+    pub(crate) fn frozen(
+        &mut self,
+        id: ContainerId,
+        now: MonoMillis,
+        news: &mut Vec<News>,
+    ) -> bool {
+        let is_asked = !self.ending.contains(&id);
+        if is_asked {
+            let held_mb = None;
+            self.feed(Event::Paused { id, held_mb }, now, news);
+        }
+        is_asked
+    }
+
+    /// Answers that a container runs again.
+    pub(crate) fn thawed(&mut self, id: ContainerId, now: MonoMillis, news: &mut Vec<News>) {
+        self.feed(Event::Resumed(id), now, news);
+    }
+
     /// Ends a container's process, with success unless it was killed.
     pub(crate) fn exit(&mut self, id: ContainerId, now: MonoMillis, news: &mut Vec<News>) {
         let status = if self.ending.remove(&id) {
@@ -240,14 +264,26 @@ impl Node {
             }
             Action::Note(Note::Rejected { id, .. }) => news.push(News::Refused(id)),
             Action::Note(Note::Shed { id, .. }) => news.push(News::Shed(id)),
-            Action::Note(Note::Evicted { id, ran_ms, .. }) => news.push(News::Evicted(id, ran_ms)),
-            Action::Note(_)
-            | Action::ApplyLimits(_)
-            | Action::RollBack(_)
-            | Action::Pause(_)
-            | Action::Resume(_) => {}
+            Action::Note(
+                Note::Evicted {
+                    id,
+                    ran_ms,
+                    paused: false,
+                    ..
+                }
+                | Note::PausedKilled { id, ran_ms, .. },
+            ) => news.push(News::Evicted(id, ran_ms)),
+            Action::Pause(id) => news.push(News::Freezing(id)),
+            Action::Resume(id) => news.push(News::Thawing(id)),
+            Action::Note(_) | Action::ApplyLimits(_) | Action::RollBack(_) => {}
         }
     }
+}
+
+/// Returns what a node offers.
+pub(crate) const fn room_of(kind: NodeKind) -> Resource {
+    let places = kind.places;
+    Resource::new(SIZE.memory_mb * places as u64, SIZE.vcores * places)
 }
 
 /// Returns the id of a node by its number.

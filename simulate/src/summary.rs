@@ -90,6 +90,7 @@ impl RunFigures {
             per_task(sums.refused),
             per_task(sums.shed),
             per_task(sums.evicted),
+            per_task(sums.paused),
             per_task(sums.node_lost),
             per_task(sums.lost_ms) / 1_000.0,
             per_task(sums.am_wait_ms.sum_ms()) / 1_000.0,

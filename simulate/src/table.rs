@@ -28,6 +28,7 @@ const BLOCKS: [&[&str]; 3] = [
         "refused",
         "shed",
         "evicted",
+        "paused",
         "node_lost",
         "lost_s",
         "am_wait_s",

@@ -3,6 +3,7 @@
 mod delays;
 mod failures;
 mod masters;
+mod pauses;
 mod probes;
 #[cfg(test)]
 mod tests;
@@ -56,6 +57,10 @@ enum Event {
     StartFails(ContainerId),
     /// The cancelling of a probe reaches its node.
     Cancels(ContainerId),
+    /// A container is frozen.
+    Frozen(ContainerId),
+    /// A container that was frozen runs again.
+    Thawed(ContainerId),
 }
 
 /// Work of a container.
@@ -95,10 +100,26 @@ struct Live {
     is_launching: bool,
     /// Whether its process runs.
     runs: bool,
-    /// Time at which its process began to run.
+    /// Time at which its process began to run, without the time for which it was frozen.
     launched_ms: u64,
-    /// Time at which its processes end, once known.
+    /// Time at which its processes end, once known, unless they are frozen.
     exits_ms: Option<u64>,
+    /// Time since when it is frozen.
+    frozen_ms: Option<u64>,
+    /// Time of the last answer to an order to freeze or thaw it.
+    pause_answer_ms: u64,
+}
+
+impl Live {
+    /// Returns how long its process has run.
+    fn ran_ms(&self, now: MonoMillis) -> u64 {
+        let until = if self.runs {
+            Some(now.0)
+        } else {
+            self.frozen_ms
+        };
+        until.map_or(0, |until| until - self.launched_ms)
+    }
 }
 
 pub(crate) struct World<'a> {
@@ -135,9 +156,8 @@ impl<'a> World<'a> {
         window: Window,
         streams: Streams,
     ) -> Self {
-        let config = scheduler_config(arm);
         let estimates_waits = arm.settings.comparator == Comparator::QueueWaitTime;
-        let node = |kind: NodeKind| Node::new(kind, config, estimates_waits);
+        let node = |kind: NodeKind| Node::new(kind, scheduler_config(arm, kind), estimates_waits);
         let last_arrival = jobs.last().map_or(0, |job| job.arrives_ms);
         let head_start = arm.settings.sorting_interval_ms;
         let window = Window {
@@ -256,6 +276,8 @@ impl<'a> World<'a> {
             Event::Exits(id) => self.exits(id, now),
             Event::Binds(id) => self.bind(id, now),
             Event::Cancels(id) => self.cancel(id, now),
+            Event::Frozen(id) => self.frozen(id, now),
+            Event::Thawed(id) => self.thawed(id, now),
             Event::NodeFails(node) => self.node_fails(node, now),
             Event::NodeReturns(node) => self.node_returns(node, now),
             Event::NodeExpires { node, failure } => self.node_expires(node, failure, now),
@@ -313,8 +335,8 @@ impl<'a> World<'a> {
         let Some(live) = self.live.get(&id) else {
             return;
         };
-        // A kill has moved the end to another time.
-        if live.exits_ms != Some(now.0) {
+        // A kill or a pause has moved the end to another time.
+        if live.exits_ms != Some(now.0) || live.frozen_ms.is_some() {
             return;
         }
         let node = live.node;
@@ -369,6 +391,8 @@ impl<'a> World<'a> {
                     self.sums.evicted += 1;
                     self.sums.lost_ms += ran_ms;
                 }
+                News::Freezing(id) => self.freezing(id, now),
+                News::Thawing(id) => self.thawing(id, now),
                 News::Completed(id, status) => self.completed(id, status, now),
             }
         }
@@ -407,7 +431,7 @@ impl<'a> World<'a> {
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
-        let earliest = if live.runs {
+        let earliest = if live.runs || live.frozen_ms.take().is_some() {
             0
         } else {
             self.delays.launch(job_of(&id), live.work.launch_number()) + 1

@@ -182,6 +182,14 @@ pub struct Settings {
     pub look_ms: u64,
     /// Whether containers without room on the nodes looked at wait for the next call. For `look`.
     pub holds_back: bool,
+    /// Whether a node freezes a running container that makes room for a guaranteed one, and does
+    /// not kill it (`opportunistic-containers-use-pause-for-preemption`).
+    pub pause: bool,
+    /// Longest time that a container stays frozen before it is killed (`agent.pause.max-ms`).
+    pub pause_max_s: u64,
+    /// Memory that frozen containers may hold beside running ones, as a percentage of what the node
+    /// offers (`agent.pause.memory-ceiling-mb`). Each holds its whole size.
+    pub pause_memory_percent: u64,
 }
 
 impl Default for Settings {
@@ -196,6 +204,9 @@ impl Default for Settings {
             limit_max: None,
             look_ms: 3,
             holds_back: true,
+            pause: false,
+            pause_max_s: sched::PAUSE_MAX_MS_DEFAULT / 1_000,
+            pause_memory_percent: 25,
         }
     }
 }

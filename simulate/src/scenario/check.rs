@@ -113,6 +113,9 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
         if settings.sorting_interval_ms == 0 {
             found.add(key("sorting-interval-ms"), "0 is not an interval");
         }
+        found.within(&key("pause-max-s"), settings.pause_max_s, 1, SECONDS_MAX);
+        let percent = settings.pause_memory_percent;
+        found.within(&key("pause-memory-percent"), percent, 0, 10_000);
         if !settings.limit_stdev.is_finite() {
             found.add(key("limit-stdev"), "not a finite number");
         }

@@ -35,6 +35,8 @@ pub struct Delays {
     pub launch: Delay,
     /// Time from a kill to the end of the processes.
     pub kill: Delay,
+    /// Time from the order to freeze or thaw a container until it is so.
+    pub pause: Delay,
 }
 
 /// Delays as a scenario or a profile writes them.
@@ -48,6 +50,7 @@ struct Overrides {
     start_call_ms: Option<Delay>,
     launch_ms: Option<Delay>,
     kill_ms: Option<Delay>,
+    pause_ms: Option<Delay>,
 }
 
 impl TryFrom<Overrides> for Delays {
@@ -71,6 +74,7 @@ impl TryFrom<Overrides> for Delays {
         put(&mut delays.start_call, set.start_call_ms);
         put(&mut delays.launch, set.launch_ms);
         put(&mut delays.kill, set.kill_ms);
+        put(&mut delays.pause, set.pause_ms);
         delays.out_of_band = set.out_of_band.unwrap_or(delays.out_of_band);
         Ok(delays)
     }
@@ -99,6 +103,7 @@ impl Delays {
             start_call: delay(set.start_call_ms, "start-call-ms")?,
             launch: delay(set.launch_ms, "launch-ms")?,
             kill: delay(set.kill_ms, "kill-ms")?,
+            pause: delay(set.pause_ms, "pause-ms")?,
         })
     }
 }

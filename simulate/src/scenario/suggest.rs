@@ -2,7 +2,7 @@
 
 /// Keys of an arm. The reader of TOML names the keys that it accepts only where a table has no
 /// further ones, which an arm has.
-const ARM: [&str; 9] = [
+const ARM: [&str; 14] = [
     "policy",
     "name",
     "nodes-used",
@@ -12,6 +12,11 @@ const ARM: [&str; 9] = [
     "limit-stdev",
     "limit-min",
     "limit-max",
+    "look-ms",
+    "holds-back",
+    "pause",
+    "pause-max-s",
+    "pause-memory-percent",
 ];
 
 /// Most letters by which a key differs from the one that was meant.

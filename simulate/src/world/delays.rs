@@ -31,6 +31,7 @@ pub(super) struct Delayed {
     am_heartbeat: Drawn,
     start_call: Drawn,
     kill: Drawn,
+    pause: Drawn,
     master_start: Drawn,
     launch: Delay,
     streams: Streams,
@@ -46,6 +47,7 @@ impl Delayed {
             am_heartbeat: drawn(&delays.am_heartbeat, "AM heartbeat"),
             start_call: drawn(&delays.start_call, "start call"),
             kill: drawn(&delays.kill, "kill"),
+            pause: drawn(&delays.pause, "pause"),
             master_start: drawn(&masters.start_ms, "master start"),
             launch: delays.launch.clone(),
             streams,
@@ -79,6 +81,10 @@ impl Delayed {
 
     pub(super) fn kill(&mut self) -> u64 {
         self.kill.next()
+    }
+
+    pub(super) fn pause(&mut self) -> u64 {
+        self.pause.next()
     }
 
     pub(super) fn master_start(&mut self) -> u64 {

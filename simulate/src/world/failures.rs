@@ -125,10 +125,10 @@ impl World<'_> {
             }
             Work::Task(task) => {
                 self.sums.node_lost += 1;
+                self.sums.lost_ms += live.ran_ms(now);
                 if live.runs {
                     self.meter.running -= 1;
                     self.meter.waiting += 1;
-                    self.sums.lost_ms += now.0 - live.launched_ms;
                 } else if !live.is_launching {
                     self.sums.node_wait_ms += now.0 - live.arrived_ms;
                 }
@@ -195,10 +195,9 @@ impl World<'_> {
                 continue;
             }
             if let Some(live) = self.live.get(&id)
-                && live.runs
                 && live.exits_ms.is_some()
             {
-                self.sums.lost_ms += now.0 - live.launched_ms;
+                self.sums.lost_ms += live.ran_ms(now);
             }
             let mut news = Vec::new();
             self.nodes[node].kill(id, now, &mut news);

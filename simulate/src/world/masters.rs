@@ -245,6 +245,8 @@ impl World<'_> {
             runs: false,
             launched_ms: 0,
             exits_ms: None,
+            frozen_ms: None,
+            pause_answer_ms: 0,
         };
         self.live.insert(given.id, live);
         let call_ms = delay_ms + self.delays.start_call();

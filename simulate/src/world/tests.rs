@@ -10,6 +10,8 @@ struct Setup<'a> {
     delays: &'a str,
     /// Further keys of the scenario.
     further: &'a str,
+    /// Settings of the arm.
+    settings: &'a str,
     /// Places beyond the first.
     more_places: u32,
     jobs: &'a [(u64, u64)],
@@ -22,6 +24,7 @@ fn with_world<T>(setup: Setup<'_>, look: impl FnOnce(&mut World<'_>) -> T) -> T 
         policy,
         delays,
         further,
+        settings,
         ..
     } = setup;
     let places = 1 + setup.more_places;
@@ -34,6 +37,7 @@ fn with_world<T>(setup: Setup<'_>, look: impl FnOnce(&mut World<'_>) -> T) -> T 
         {further}
         [[arm]]
         policy = "{policy}"
+        {settings}
         "#
     );
     let scenario = Scenario::read(&text).unwrap();
@@ -59,6 +63,7 @@ const fn one_task(delays: &str) -> Setup<'_> {
         policy: "random",
         delays,
         further: "",
+        settings: "",
         more_places: 0,
         jobs: &[(0, 10_000)],
         is_last_guaranteed: false,
@@ -180,6 +185,71 @@ fn an_eviction_discards_the_run_so_far_and_the_task_runs_again() {
         assert_eq!(end_ms, again_ms + 10_000);
         assert_eq!((world.sums.evicted, world.sums.refused), (1, 0));
     });
+}
+
+/// Returns a node with a task of ten seconds, and three seconds of guaranteed work after four, on
+/// which victims are frozen.
+fn one_victim<'a>(settings: &'a str) -> Setup<'a> {
+    Setup {
+        policy: "random",
+        delays: "launch-ms = 50, kill-ms = 700, pause-ms = 40, node-heartbeat-ms = 100",
+        jobs: &[(0, 10_000), (4_000, 3_000)],
+        is_last_guaranteed: true,
+        settings,
+        ..Setup::default()
+    }
+}
+
+#[test]
+fn a_pause_keeps_the_run_so_far_and_the_task_runs_on() {
+    with_world(
+        one_victim("pause = true\npause-memory-percent = 100"),
+        |world| {
+            let began_ms = until(world, |world| world.meter.running == 1);
+            let ordered_ms = until(world, |world| world.sums.paused == 1);
+            let frozen_ms = until(world, |world| world.meter.running == 0);
+            assert_eq!(frozen_ms, ordered_ms + 40);
+            assert_eq!(world.meter.waiting, 2);
+            let next_ms = until(world, |world| world.meter.running == 1);
+            assert_eq!(next_ms, frozen_ms + 50);
+            let over_ms = until(world, |world| world.meter.running == 0);
+            assert_eq!(over_ms, next_ms + 3_000);
+            let again_ms = until(world, |world| world.meter.running == 1);
+            assert_eq!(again_ms, over_ms + 40);
+            let end_ms = until(world, |world| world.live.is_empty());
+            assert_eq!(end_ms - again_ms, 10_000 - (frozen_ms - began_ms));
+            let sums = &world.sums;
+            assert_eq!((sums.paused, sums.evicted, sums.lost_ms), (1, 0, 0));
+            until(world, |world| world.unfinished == 0);
+            assert_eq!((world.meter.running, world.meter.waiting), (0, 0));
+        },
+    );
+}
+
+#[test]
+fn a_frozen_container_is_killed_for_its_memory_and_after_its_longest_pause() {
+    for (settings, after_ms) in [
+        // Nothing is left for it beside the container that needs the place.
+        ("pause = true\npause-memory-percent = 0", 0..60),
+        (
+            "pause = true\npause-memory-percent = 100\npause-max-s = 2",
+            2_000..2_001,
+        ),
+    ] {
+        with_world(one_victim(settings), |world| {
+            let began_ms = until(world, |world| world.meter.running == 1);
+            let ordered_ms = until(world, |world| world.sums.paused == 1);
+            let frozen_ms = until(world, |world| world.meter.running == 0);
+            let killed_ms = until(world, |world| world.sums.evicted == 1);
+            let paused_ms = killed_ms - frozen_ms;
+            assert!(after_ms.contains(&paused_ms), "{settings}: {paused_ms}");
+            // A scheduler counts no run after its order.
+            assert_eq!(world.sums.lost_ms, ordered_ms - began_ms);
+            until(world, |world| world.unfinished == 0);
+            assert_eq!((world.meter.running, world.meter.waiting), (0, 0));
+            assert_eq!(world.sums.evicted, 1);
+        });
+    }
 }
 
 /// Fails the node once its task has run for three seconds, and returns the time of that.
