@@ -29,6 +29,7 @@ pub mod measure;
 mod node;
 mod numbers;
 pub mod page;
+pub mod policies;
 pub mod recommend;
 pub mod runner;
 pub mod scenario;

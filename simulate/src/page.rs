@@ -1,6 +1,6 @@
 //! Results as one HTML page that needs nothing else: figures, charts, and the scenario itself.
 
-mod chart;
+pub(crate) mod chart;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

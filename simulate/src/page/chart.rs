@@ -21,15 +21,15 @@ const COLOURS: [&str; 7] = [
 ];
 
 /// Line of a chart.
-pub(super) struct Line<'a> {
-    pub(super) label: &'a str,
+pub(crate) struct Line<'a> {
+    pub(crate) label: &'a str,
     /// Points from left to right. On an axis of shares the second number is from 0 to 1.
-    pub(super) points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// Quantity of the vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Vertical {
+pub(crate) enum Vertical {
     /// Shares from 0 to 1, as percentages.
     Share,
     /// Numbers from 0 to the largest.
@@ -37,14 +37,14 @@ pub(super) enum Vertical {
 }
 
 /// Chart of lines.
-pub(super) struct Chart<'a> {
+pub(crate) struct Chart<'a> {
     /// Description of the chart, for readers who do not see it.
-    pub(super) title: &'a str,
+    pub(crate) title: &'a str,
     /// Unit of the horizontal axis.
-    pub(super) unit: &'a str,
+    pub(crate) unit: &'a str,
     /// Whether the horizontal axis is logarithmic.
-    pub(super) logarithmic: bool,
-    pub(super) vertical: Vertical,
+    pub(crate) logarithmic: bool,
+    pub(crate) vertical: Vertical,
 }
 
 /// Scale of an axis.
@@ -129,7 +129,7 @@ fn y(scale: &Scale, value: f64) -> f64 {
 }
 
 /// Draws lines over a common axis.
-pub(super) fn lines(chart: &Chart<'_>, lines: &[Line<'_>]) -> Markup {
+pub(crate) fn lines(chart: &Chart<'_>, lines: &[Line<'_>]) -> Markup {
     let across = Scale::horizontal(lines, chart.logarithmic);
     let up = Scale::vertical(lines, chart.vertical);
     let legend_top = BOTTOM + 50.0;
@@ -209,32 +209,61 @@ fn rounded(mark: f64) -> String {
 }
 
 /// Bar of an arm.
-pub(super) struct Bar<'a> {
-    pub(super) label: &'a str,
-    pub(super) value: f64,
+pub(crate) struct Bar<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) value: f64,
     /// Half width of the interval around the value.
-    pub(super) half_width: Option<f64>,
+    pub(crate) half_width: Option<f64>,
     /// Text of the value.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// Draws bars below each other, on one scale from 0.
-pub(super) fn bars(title: &str, bars: &[Bar<'_>]) -> Markup {
+pub(crate) fn bars(title: &str, bars: &[Bar<'_>]) -> Markup {
+    let reach = bars.iter().map(reach).fold(0.0, f64::max);
+    drawn_bars(title, bars, reach, 0.0, &html! {})
+}
+
+/// Bars longer than so many times the median of all of them are cut off.
+const LONGEST: f64 = 4.0;
+
+/// Draws bars as a picture of its own, on white, below their title. A bar that is much longer than
+/// the others is cut off at the end of the scale.
+pub(crate) fn standalone_bars(title: &str, bars: &[Bar<'_>]) -> String {
+    let mut reaches: Vec<f64> = bars.iter().map(reach).collect();
+    reaches.sort_by(f64::total_cmp);
+    let median = reaches.get(reaches.len() / 2).copied().unwrap_or(0.0);
+    let longest = reaches.last().copied().unwrap_or(0.0);
+    let end = longest.min(LONGEST * median);
+    let head = html! {
+        rect width="100%" height="100%" fill="white" {}
+        text x="10" y="18" font-weight="600" { (title) }
+    };
+    let mut text = drawn_bars(title, bars, end, 26.0, &head).into_string();
+    text.push('\n');
+    text
+}
+
+fn reach(bar: &Bar<'_>) -> f64 {
+    bar.value + bar.half_width.unwrap_or(0.0)
+}
+
+/// Draws bars from a height on; the scale ends at a value.
+fn drawn_bars(title: &str, bars: &[Bar<'_>], end: f64, top: f64, head: &Markup) -> Markup {
     const ROW: f64 = 22.0;
     const BEGIN: f64 = 300.0;
     const END: f64 = 780.0;
-    let reach = |bar: &Bar<'_>| bar.value + bar.half_width.unwrap_or(0.0);
-    let largest = bars.iter().map(reach).fold(0.0, f64::max);
     let length = |value: f64| {
-        let part = if largest > 0.0 { value / largest } else { 0.0 };
+        let part = if end > 0.0 { value / end } else { 0.0 };
         (END - BEGIN) * part.clamp(0.0, 1.0)
     };
-    let height = ROW * float_of(bars.len());
+    let height = top + ROW * float_of(bars.len());
     html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height:.0}"))
             width=(WIDTH) role="img" aria-label=(title) font-size="12" font-family="system-ui, sans-serif" {
+            (head)
             @for (number, bar) in bars.iter().enumerate() {
-                @let top = ROW * float_of(number);
+                @let top = top + ROW * float_of(number);
                 @let middle = top + ROW / 2.0;
                 text x=(BEGIN - 8.0) y=(middle + 4.0) text-anchor="end" { (bar.label) }
                 rect x=(BEGIN) y=(top + 3.0) width=(format!("{:.1}", length(bar.value))) height=(ROW - 6.0)
@@ -244,7 +273,10 @@ pub(super) fn bars(title: &str, bars: &[Bar<'_>]) -> Markup {
                         x2=(format!("{:.1}", BEGIN + length(bar.value + half)))
                         y1=(middle) y2=(middle) stroke="currentColor" stroke-width="2" {}
                 }
-                text x=(format!("{:.1}", BEGIN + length(reach(bar)) + 6.0)) y=(middle + 4.0) { (bar.text) }
+                text x=(format!("{:.1}", BEGIN + length(reach(bar)) + 6.0)) y=(middle + 4.0) {
+                    (bar.text)
+                    @if reach(bar) > end { " (cut off)" }
+                }
             }
         }
     }

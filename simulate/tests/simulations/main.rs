@@ -8,6 +8,7 @@ mod delays;
 mod known;
 mod models;
 mod paper;
+mod policies;
 mod results;
 
 use std::sync::atomic::AtomicBool;
