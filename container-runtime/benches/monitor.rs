@@ -9,12 +9,12 @@
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::launch::RunningProcess;
-use container_runtime::monitor::{ContainerLimit, ContainerLimits, ContainerSampler, MemoryPolicy};
-use records::ExecutionType;
+use container_runtime::monitor::{ContainerSampler, MemoryPolicy};
+use records::{ExecutionType, Resource};
+use sched::ContainerSpec;
 use test_support::ids::container as container_id;
 
 /// Containers looked at.
@@ -41,18 +41,18 @@ impl Drop for Containers {
 
 fn main() -> Outcome<()> {
     let containers = start()?;
-    let limits = Arc::<ContainerLimits>::default();
     let mut running = Vec::new();
     for (number, child) in (1..).zip(&containers.0) {
         let container_id = container_id(number);
-        let limit = ContainerLimit {
-            memory_mb: 1_024,
-            execution_type: ExecutionType::Guaranteed,
-        };
-        limits.set(container_id, limit);
         running.push(RunningProcess {
             container_id,
             pid: i32::try_from(child.id())?,
+            spec: Some(ContainerSpec {
+                id: container_id,
+                resource: Resource::new(1_024, 1),
+                execution_type: ExecutionType::Guaranteed,
+                version: 0,
+            }),
         });
     }
     let policy = MemoryPolicy {
@@ -60,7 +60,7 @@ fn main() -> Outcome<()> {
         vmem: true,
         vmem_pmem_ratio: 1_000.0,
     };
-    let mut sampler = ContainerSampler::new(policy, false, limits);
+    let mut sampler = ContainerSampler::new(policy, false);
     let told = |exceeded| println!("unexpected: {exceeded:?}");
     let first = timed(|| {
         sampler.sample(&running, None, &told);

@@ -151,7 +151,7 @@ impl Isolation {
     /// thawed unless `is_frozen`, and then a [`pause`](Self::pause) must follow. Returns whether it
     /// has cgroups: one that was started without cgroups gets none.
     #[must_use]
-    pub fn adopt(&self, spec: ContainerSpec, is_frozen: bool) -> bool {
+    pub(crate) fn adopt(&self, spec: ContainerSpec, is_frozen: bool) -> bool {
         let Found {
             guaranteed,
             opportunistic,
@@ -175,12 +175,12 @@ impl Isolation {
     }
 
     /// Announces a container whose launch is about to be queued.
-    pub fn announce(&self, spec: ContainerSpec) {
+    pub(crate) fn announce(&self, spec: ContainerSpec) {
         self.mailbox.tell(Event::Announced(spec));
     }
 
     /// Takes back an announcement whose launch was not queued.
-    pub fn withdraw(&self, id: ContainerId) {
+    pub(crate) fn withdraw(&self, id: ContainerId) {
         self.mailbox.tell(Event::Removed(id));
     }
 

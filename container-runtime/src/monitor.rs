@@ -30,7 +30,7 @@ use tokio::sync::watch;
 use crate::launch::{Launcher, RunningProcess};
 
 pub use containers::{ContainerSampler, MemoryExceeded};
-pub use limits::{ContainerLimit, ContainerLimits, MemoryKind, MemoryPolicy, MemoryUse};
+pub use limits::{MemoryKind, MemoryPolicy, MemoryUse};
 
 pub(crate) use message::amount;
 pub use pressure::{Pressure, PressureFiles, Stalls};
@@ -130,7 +130,6 @@ impl Monitor {
     pub fn start(
         options: MonitorOptions,
         launcher: Arc<Launcher>,
-        limits: Arc<ContainerLimits>,
         classes: PerExecutionType<Option<PressureFiles>>,
         listener: impl Listener,
     ) -> io::Result<(Self, watch::Receiver<Sample>)> {
@@ -139,7 +138,7 @@ impl Monitor {
             launcher,
             at: None,
             node: NodeSampler::default(),
-            containers: ContainerSampler::new(options.memory, options.smaps_based_rss, limits),
+            containers: ContainerSampler::new(options.memory, options.smaps_based_rss),
             classes: ClassPressure::new(classes),
         };
         let first = work.sample(&listener);
@@ -258,9 +257,8 @@ mod tests {
                 },
                 smaps_based_rss: false,
             };
-            let limits = Arc::<ContainerLimits>::default();
             let classes = PerExecutionType::default();
-            let started = Monitor::start(options, Arc::clone(&launcher), limits, classes, Deaf);
+            let started = Monitor::start(options, Arc::clone(&launcher), classes, Deaf);
             let (monitor, latest) = started.unwrap();
             monitor.stop();
             let sample = *latest.borrow();

@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use access_control::AccessList;
-use localize::{ResourceKind, ResourceSpec};
+use localize::{ResourceKind, ResourceSpec, UserName};
 use sched::RetryOn;
 use thiserror::Error;
 use wire::exception::{HadoopException, RemoteException};
@@ -67,7 +67,7 @@ pub enum ContextRefused {
     )]
     ShareUsedUp {
         /// User whose share is used up.
-        user: Arc<str>,
+        user: UserName,
         /// Memory that the refused context takes, in bytes.
         bytes: u64,
         /// Bytes that the user's other contexts hold.
@@ -96,7 +96,7 @@ struct Book {
     limits: ContextLimits,
     total: u64,
     /// Users that hold something.
-    by_user: BTreeMap<Arc<str>, u64>,
+    by_user: BTreeMap<UserName, u64>,
 }
 
 /// Budget of all launch contexts that the node keeps.
@@ -126,7 +126,7 @@ pub struct HeldList {
 #[derive(Debug)]
 pub struct ContextShare {
     budget: Arc<ContextBudget>,
-    user: Arc<str>,
+    user: UserName,
     bytes: u64,
 }
 
@@ -157,7 +157,7 @@ impl ContextBudget {
     /// [`ContextRefused`] when the context exceeds a limit, or its user's share.
     pub fn hold(
         self: &Arc<Self>,
-        user: &Arc<str>,
+        user: &UserName,
         context: LaunchContext,
     ) -> Result<HeldContext, ContextRefused> {
         let ContextLimits {
@@ -185,7 +185,7 @@ impl ContextBudget {
     /// [`ContextRefused::ShareUsedUp`].
     pub fn hold_list(
         self: &Arc<Self>,
-        user: &Arc<str>,
+        user: &UserName,
         list: &str,
     ) -> Result<HeldList, ContextRefused> {
         let bytes = (list.len() + TEXT_OVERHEAD_BYTES + size_of::<HeldList>()) as u64;
@@ -196,12 +196,12 @@ impl ContextBudget {
         })
     }
 
-    fn take(self: &Arc<Self>, user: &Arc<str>, bytes: u64) -> Result<ContextShare, ContextRefused> {
+    fn take(self: &Arc<Self>, user: &UserName, bytes: u64) -> Result<ContextShare, ContextRefused> {
         let mut book = self.book();
         let held = book.by_user.get(user).copied().unwrap_or(0);
         let free = book.limits.node_bytes_max.saturating_sub(book.total);
         if (held + bytes).saturating_add(bytes) > free {
-            let user = Arc::clone(user);
+            let user = user.clone();
             return Err(ContextRefused::ShareUsedUp {
                 user,
                 bytes,
@@ -210,10 +210,10 @@ impl ContextBudget {
             });
         }
         book.total += bytes;
-        book.by_user.insert(Arc::clone(user), held + bytes);
+        book.by_user.insert(user.clone(), held + bytes);
         Ok(ContextShare {
             budget: Arc::clone(self),
-            user: Arc::clone(user),
+            user: user.clone(),
             bytes,
         })
     }
@@ -223,7 +223,7 @@ impl Drop for ContextShare {
     fn drop(&mut self) {
         let mut book = self.budget.book();
         book.total -= self.bytes;
-        if let Entry::Occupied(mut held) = book.by_user.entry(Arc::clone(&self.user)) {
+        if let Entry::Occupied(mut held) = book.by_user.entry(self.user.clone()) {
             *held.get_mut() -= self.bytes;
             if *held.get() == 0 {
                 held.remove();
@@ -302,10 +302,10 @@ mod tests {
             bytes_max: 10_000,
             node_bytes_max: 10_000,
         });
-        let alice = Arc::from("alice");
+        let alice = "alice".parse().unwrap();
         let held = budget.hold_list(&alice, &"x".repeat(4000)).unwrap();
         assert!(budget.hold_list(&alice, &"x".repeat(4000)).is_err());
-        assert!(budget.hold_list(&Arc::from("bob"), "carol").is_ok());
+        assert!(budget.hold_list(&"bob".parse().unwrap(), "carol").is_ok());
         drop(held);
         assert!(budget.hold_list(&alice, &"x".repeat(4000)).is_ok());
     }
@@ -328,7 +328,7 @@ mod tests {
 
     /// Holds contexts of 1,000 bytes until one is refused.
     fn fill(budget: &Arc<ContextBudget>, user: &str) -> Vec<HeldContext> {
-        let user: Arc<str> = user.into();
+        let user = user.parse().unwrap();
         let held = std::iter::from_fn(|| budget.hold(&user, context(1_000)).ok());
         held.collect()
     }
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn new_limits_are_for_what_comes_after_them() {
         let budget = budget(1_000, 64_000);
-        let user: Arc<str> = "alice".into();
+        let user = "alice".parse().unwrap();
         let held = budget.hold(&user, context(1_000)).unwrap();
         budget.set_limits(ContextLimits {
             resources_max: 2,
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn a_context_over_a_limit_is_refused_whatever_is_free() {
         let budget = budget(1_000, 1 << 30);
-        let user: Arc<str> = "alice".into();
+        let user = "alice".parse().unwrap();
         let refusal = budget.hold(&user, context(1_001)).unwrap_err();
         let (bytes, max) = (1_001, 1_000);
         assert_eq!(refusal, ContextRefused::TooLarge { bytes, max });

@@ -81,7 +81,7 @@ impl Core {
         if !service_data.is_empty() {
             self.effects.push(Effect::InitializeApplication {
                 id: id.application_id(),
-                user: Arc::clone(&record.user),
+                user: record.user.clone(),
                 service_data,
             });
         }
@@ -89,7 +89,7 @@ impl Core {
             followups.push_back(Event::Localized(id));
         } else {
             record.has_resources = true;
-            let user = Arc::clone(&record.user);
+            let user = record.user.clone();
             self.effects.push(Effect::Localize {
                 id,
                 user,
@@ -134,21 +134,28 @@ impl Core {
         } else {
             (record.context.take(), std::mem::take(&mut record.localized))
         };
-        if let Some((context, spec)) = context.zip(spec) {
-            self.effects.push(Effect::Launch(Box::new(LaunchOrder {
+        let launch = context.zip(spec);
+        let launch = launch.ok_or_else(|| "the launch context was used before".to_owned());
+        let launch = launch.and_then(|(context, spec)| {
+            let environment = &context.context.environment;
+            let checked = self.runtimes.check(id.application_id(), environment);
+            checked.map_err(|refused| refused.to_string())?;
+            Ok((context, spec))
+        });
+        match launch {
+            Ok((context, spec)) => self.effects.push(Effect::Launch(Box::new(LaunchOrder {
                 spec,
-                user: Arc::clone(&record.user),
+                user: record.user.clone(),
                 context,
                 localized,
                 dirs: Arc::clone(&record.dirs),
                 localized_in: record.localized_in,
-            })));
-        } else {
-            followups.push_back(Event::LaunchFailed {
+            }))),
+            Err(diagnostics) => followups.push_back(Event::LaunchFailed {
                 id,
                 status: ContainerExitStatus::LAUNCH_FAILED,
-                diagnostics: "the launch context was used before".to_owned(),
-            });
+                diagnostics,
+            }),
         }
     }
 
@@ -161,7 +168,7 @@ impl Core {
             if record.has_resources {
                 self.effects.push(Effect::ReleaseResources(id));
             }
-            let user = Arc::clone(&record.user);
+            let user = record.user.clone();
             self.effects.push(Effect::CleanUp { id, user });
         }
         // Directories are deleted in the background, as in Hadoop: nothing waits for that.
@@ -175,7 +182,7 @@ impl Core {
         self.applications.container_done(&id);
         self.increased.remove(&id);
         let record = self.containers.get(&id);
-        let user = record.map(|record| Arc::clone(&record.user));
+        let user = record.map(|record| record.user.clone());
         if let Some(record) = record {
             let life_ms = token_life_ms(&record.token);
             let expiry = EpochMillis(now.wall.0.saturating_add(life_ms));
@@ -215,6 +222,7 @@ impl Core {
                 .push(Effect::FinishApplication { id: *id, user });
         }
         self.remember_application(*id, now);
+        self.runtimes.forget(*id);
         self.attempts.forget_application(*id);
         self.effects.push(Effect::EndPipelines(*id));
         // Their completions are in the ledger, which outlives them.

@@ -211,8 +211,6 @@ impl Core {
             let refusal = Refusal::TooManyContainers(self.scheduler.len());
             return Err(refusal_to_exception(&refusal));
         }
-        let user_name = user;
-        let user: Arc<str> = Arc::from(user_name.as_str());
         let context = Arc::new(self.contexts.hold(&user, context)?);
         let policy = context.context.retry.clone();
         let added = self.applications.add_container(id, &user);
@@ -225,13 +223,13 @@ impl Core {
         if added == Added::ToNewApplication {
             let acls = context.context.acls.clone();
             self.keep_view_list(id.application_id(), &user, &acls);
-            self.begin_logs(id.application_id(), user_name, &token, acls);
+            self.begin_logs(id.application_id(), user.clone(), &token, acls);
         }
         // All containers of an application live under the folders of its first one's user.
         let user = self
             .applications
             .get(&id.application_id())
-            .map_or(user, |app| Arc::clone(&app.user));
+            .map_or(user, |app| app.user.clone());
         self.remember_context(id.application_id(), &user, &token, &context.context, now);
         self.containers.insert(
             id,

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use launch_context::HeldList;
+use localize::UserName;
 use records::{ApplicationId, ContainerId, MonoMillis};
 
 /// Applications known at once. A finished one is kept for `yarn.nodemanager.log.retain-seconds` (3
@@ -49,7 +50,7 @@ impl ApplicationState {
 #[derive(Clone, Debug)]
 pub struct Application {
     /// User who submitted the application; the names of its folders and the log pages use it.
-    pub user: Arc<str>,
+    pub user: UserName,
     /// State in the application's life.
     pub state: ApplicationState,
     /// Containers of the application in the agent's memory, done or not.
@@ -84,7 +85,7 @@ pub enum Added {
 
 impl Applications {
     /// Adds a live container to its application, made if it is new.
-    pub fn add_container(&mut self, id: ContainerId, user: &Arc<str>) -> Added {
+    pub fn add_container(&mut self, id: ContainerId, user: &UserName) -> Added {
         let application_id = id.application_id();
         let known = self.by_id.len();
         let mut added = Added::ToRunning;
@@ -96,7 +97,7 @@ impl Applications {
             std::collections::btree_map::Entry::Vacant(entry) => {
                 added = Added::ToNewApplication;
                 entry.insert(Application {
-                    user: Arc::clone(user),
+                    user: user.clone(),
                     state: ApplicationState::Running,
                     containers: BTreeSet::new(),
                     live: BTreeSet::new(),
@@ -129,7 +130,7 @@ impl Applications {
     }
 
     /// Adds an application of an earlier agent.
-    pub fn restore(&mut self, id: ApplicationId, user: Arc<str>, state: ApplicationState) {
+    pub fn restore(&mut self, id: ApplicationId, user: UserName, state: ApplicationState) {
         if let ApplicationState::Finished {
             delete_logs_at: Some(at),
         } = state
@@ -217,13 +218,13 @@ impl Applications {
         &mut self,
         id: &ApplicationId,
         delete_logs_at: Option<MonoMillis>,
-    ) -> Option<Arc<str>> {
+    ) -> Option<UserName> {
         let application = self.by_id.get_mut(id)?;
         application.state = ApplicationState::Finished { delete_logs_at };
         if let Some(at) = delete_logs_at {
             self.log_deletions.insert((at, *id));
         }
-        Some(Arc::clone(&application.user))
+        Some(application.user.clone())
     }
 
     /// Sets when the logs of a finished application are deleted, which were being uploaded. One
@@ -263,8 +264,8 @@ mod tests {
 
     use super::*;
 
-    fn user() -> Arc<str> {
-        Arc::from("alice")
+    fn user() -> UserName {
+        "alice".parse().unwrap()
     }
 
     #[test]

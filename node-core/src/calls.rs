@@ -161,7 +161,7 @@ impl Core {
         let Some(record) = self.containers.get(&id) else {
             return;
         };
-        let user = Arc::clone(&record.user);
+        let user = record.user.clone();
         self.effects.push(Effect::Signal { id, user, signal });
     }
 

@@ -245,6 +245,7 @@ impl Role {
             | Effect::EndPipelines(_)
             | Effect::DeleteLogs(_)
             | Effect::Store(_)
+            | Effect::Reap { .. }
             | Effect::AllEnded
             | Effect::HeartbeatNow
             | Effect::Record(_) => Self::Free,

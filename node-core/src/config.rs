@@ -6,7 +6,7 @@ use std::sync::Arc;
 use launch_context::ContextLimits;
 use node_view::snapshot::About;
 
-use super::LogAggregation;
+use super::{LogAggregation, Runtimes};
 
 /// Configuration of the core.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct CoreConfig {
     pub track_stopped_ms: u64,
     /// Whether containers have cgroups that can be frozen.
     pub can_freeze: bool,
+    /// Meaning of the runtime that a container asks for.
+    pub runtimes: Runtimes,
     /// Limits on launch contexts.
     pub contexts: ContextLimits,
     /// Whether what containers write is only for those who may see it (`yarn.acl.enable`).

@@ -1,18 +1,17 @@
 //! Effects: the work that the core leaves to the task that owns it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use container_runtime::launch::{ContainerSignal, LaunchTimings};
+use container_runtime::launch::{Adoption, ContainerSignal, LaunchTimings};
 use launch_context::ServiceData;
-use localize::{ResourceSpec, SetNumber, UsedSets};
+use localize::{ResourceSpec, SetNumber, UsedSets, UserName};
 use node_view::outcome::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
 
 use crate::call::Asker;
-use crate::order::{AdoptOrder, LaunchOrder, LinkOrder, LogOrder, StoreOrder};
+use crate::order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 
 /// Work outside of the core. The task performs effects in the order in which the core returns them,
 /// before the caller whose call caused them gets its answer. None of them waits for a disk, a
@@ -24,7 +23,7 @@ pub enum Effect {
         /// Id of the application.
         id: ApplicationId,
         /// User of the application.
-        user: Arc<str>,
+        user: UserName,
         /// Data by the service's name; not empty.
         service_data: BTreeMap<String, ServiceData>,
     },
@@ -33,7 +32,7 @@ pub enum Effect {
         /// Id of the container.
         id: ContainerId,
         /// User of the container's application.
-        user: Arc<str>,
+        user: UserName,
         /// Names of links in the work directory, each with its resource.
         resources: Vec<(String, ResourceSpec)>,
         /// Set of the container that the resources belong to.
@@ -72,7 +71,7 @@ pub enum Effect {
         /// Id of the container.
         id: ContainerId,
         /// User of the container's application.
-        user: Arc<str>,
+        user: UserName,
         /// Signal to send.
         signal: ContainerSignal,
     },
@@ -85,14 +84,14 @@ pub enum Effect {
         /// Id of the container.
         id: ContainerId,
         /// User of the container's application.
-        user: Arc<str>,
+        user: UserName,
     },
     /// Release the resources of an application except its logs.
     FinishApplication {
         /// Id of the application.
         id: ApplicationId,
         /// User of the application.
-        user: Arc<str>,
+        user: UserName,
     },
     /// End the pipelines of an application in the AMRMProxy.
     EndPipelines(ApplicationId),
@@ -101,9 +100,17 @@ pub enum Effect {
     /// Delete the logs of an application.
     DeleteLogs(ApplicationId),
     /// Take over the process of an earlier agent's container. Events report its end.
-    Adopt(Box<AdoptOrder>),
+    Adopt(Box<Adoption>),
     /// Store or forget a record for the next agent.
     Store(StoreOrder),
+    /// Give up the first process of a container, which has ended, once all records so far are
+    /// committed: they tell its end.
+    Reap {
+        /// Id of the container.
+        id: ContainerId,
+        /// The process; `None`: the container's last.
+        pid: Option<i32>,
+    },
     /// Notify the callers that wait for the end of all containers.
     AllEnded,
     /// Send a heartbeat out of turn.
@@ -157,7 +164,7 @@ pub enum Record {
         /// Id of the container.
         id: ContainerId,
         /// User of the container's application.
-        user: Arc<str>,
+        user: UserName,
         /// Whether this is the beginning or the end of it.
         stage: ReinitStage,
     },
@@ -166,7 +173,7 @@ pub enum Record {
         /// Id and exit status of the container.
         completion: Completion,
         /// User of the container's application; `None` if the container is not known any more.
-        user: Option<Arc<str>>,
+        user: Option<UserName>,
     },
     /// A localization has succeeded or failed.
     Localized {

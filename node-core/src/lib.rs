@@ -26,6 +26,7 @@
 //! | `careful` | works of an earlier agent after a crash: which go on, which wait |
 //! | `drain` | the drain of the node: modes, time limit, and what is told about it |
 //! | `operator` | what operators ask and order through the admin socket |
+//! | `runtimes` | the runtime that a container asks for |
 //! | `token` | container tokens, read for the scheduler |
 //! | `stories` | what has happened to each container, for operators |
 //! | `applications`, `status_ledger`, `started_tokens` | parts with state of their own |
@@ -59,6 +60,7 @@ mod remember;
 mod report;
 mod resource_manager;
 mod restore;
+mod runtimes;
 mod settings;
 mod setup_state;
 pub mod started_tokens;
@@ -77,10 +79,11 @@ pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
 pub use effect::{Effect, LocalizeFor, Record, ReinitStage};
 pub use health::HealthEvent;
 pub use logs::LogAggregation;
-pub use order::{AdoptOrder, LaunchOrder, LinkOrder, LogOrder, StoreOrder};
+pub use order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 pub use reinit::ReinitRequest;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport, Wait};
 pub use restore::RestoredState;
+pub use runtimes::{PLAIN, Runtimes};
 pub use settings::CoreSettings;
 pub use token::read_spec;
 pub use worker_event::WorkerEvent;
@@ -90,7 +93,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use launch_context::{ContextBudget, HeldContext};
-use localize::{ContainerDirs, LocalizedResource, SetNumber};
+use localize::{ContainerDirs, LocalizedResource, SetNumber, UserName};
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
 use wire::exception::RemoteException;
@@ -102,6 +105,7 @@ use crate::aggregated::Aggregated;
 use crate::applications::Applications;
 use crate::log_reports::LogReports;
 use crate::recovery::ApplicationRecord;
+use crate::runtimes::RuntimeChecks;
 use crate::setup_state::{Setup, SetupState};
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
@@ -110,7 +114,7 @@ use crate::status_ledger::StatusLedger;
 #[derive(Debug)]
 struct ContainerRecord {
     token: Arc<ContainerTokenIdentifierProto>,
-    user: Arc<str>,
+    user: UserName,
     /// Launch context in force. Kept until the last launch of an opportunistic container, and until
     /// the end of others; it may hold kilobytes.
     context: Option<Arc<HeldContext>>,
@@ -149,7 +153,7 @@ impl ContainerRecord {
     /// Returns the record of a container that has nothing yet but this.
     fn new(
         token: Arc<ContainerTokenIdentifierProto>,
-        user: Arc<str>,
+        user: UserName,
         context: Option<Arc<HeldContext>>,
     ) -> Self {
         Self {
@@ -180,6 +184,7 @@ pub struct Core {
     scheduler: ContainerScheduler,
     containers: BTreeMap<ContainerId, ContainerRecord>,
     applications: Applications,
+    runtimes: RuntimeChecks,
     /// Logs of running containers that were uploaded.
     aggregated: Aggregated,
     ledger: StatusLedger<ContainerStatusProto>,
@@ -250,11 +255,13 @@ impl Core {
     pub fn new(parts: CoreParts) -> Self {
         let track_stopped_ms = parts.config.track_stopped_ms;
         let contexts = ContextBudget::new(parts.config.contexts);
+        let runtimes = RuntimeChecks::new(parts.config.runtimes);
         Self {
             config: parts.config,
             scheduler: parts.scheduler,
             containers: BTreeMap::new(),
             applications: Applications::default(),
+            runtimes,
             aggregated: Aggregated::default(),
             ledger: StatusLedger::new(track_stopped_ms),
             started: StartedTokens::default(),

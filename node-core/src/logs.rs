@@ -1,7 +1,6 @@
 //! Aggregation of logs: what the core orders of it, and its outcomes; and who may see them here.
 
-use std::sync::Arc;
-
+use localize::UserName;
 use log_aggregation::aggregated_log::{AccessType, Acls};
 use log_aggregation::policy::{ContainerEnd, ContainerRole};
 use log_aggregation::selection::{LogAggregationContext, Selection};
@@ -74,7 +73,7 @@ impl Core {
     pub(super) fn begin_logs(
         &mut self,
         id: ApplicationId,
-        user: localize::UserName,
+        user: UserName,
         token: &ContainerTokenIdentifierProto,
         acls: Acls,
     ) {
@@ -103,16 +102,15 @@ impl Core {
         let Some(record) = self.application_records.get(&id) else {
             return;
         };
-        let Ok(user) = record.user.parse() else {
-            return;
-        };
         let context = record.log_context.as_deref().map(prost::Message::decode);
         let token = ContainerTokenIdentifierProto {
             log_aggregation_context: context.and_then(Result::ok),
             ..ContainerTokenIdentifierProto::default()
         };
         let acls = acls_of(record);
-        self.begin_logs(id, user, &token, acls);
+        if let Some(user) = self.applications.get(&id).map(|known| known.user.clone()) {
+            self.begin_logs(id, user, &token, acls);
+        }
     }
 
     /// Forgets an application whose logs are deleted.
@@ -124,7 +122,7 @@ impl Core {
 
     /// Keeps who may see the application's logs on this node. A list beyond the user's share of the
     /// memory is left out, so that nobody but user and administrators sees them.
-    pub(super) fn keep_view_list(&mut self, id: ApplicationId, user: &Arc<str>, acls: &Acls) {
+    pub(super) fn keep_view_list(&mut self, id: ApplicationId, user: &UserName, acls: &Acls) {
         let mut lists = acls.iter();
         let Some((_, list)) = lists.find(|(access, _)| *access == AccessType::ViewApp) else {
             return;

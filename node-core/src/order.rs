@@ -3,9 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use keeper::ProcessIdentity;
 use launch_context::HeldContext;
-use localize::{ContainerDirs, ContainerFolder, LocalizedResource};
+use localize::{ContainerDirs, LocalizedResource, UserName};
 use log_aggregation::Application;
 use log_aggregation::policy::{ContainerEnd, ContainerRole};
 use records::{ApplicationId, ContainerId, ContainerName, EpochMillis};
@@ -21,9 +20,9 @@ pub struct LinkOrder {
     /// Id of the container.
     pub id: ContainerId,
     /// User of the container's application.
-    pub user: Arc<str>,
+    pub user: UserName,
     /// Folders of the container, made by its first launch.
-    pub dirs: Arc<OnceLock<ContainerDirs>>,
+    pub dirs: ContainerDirs,
     /// Localized resources and the names of their links.
     pub resources: Vec<LocalizedResource>,
 }
@@ -34,7 +33,7 @@ pub struct LaunchOrder {
     /// Id, size and type of the container.
     pub spec: ContainerSpec,
     /// User of the container's application.
-    pub user: Arc<str>,
+    pub user: UserName,
     /// Commands, environment and credentials.
     pub context: Arc<HeldContext>,
     /// Localized resources and the names of their links.
@@ -43,21 +42,6 @@ pub struct LaunchOrder {
     pub dirs: Arc<OnceLock<ContainerDirs>>,
     /// Duration of the localization; zero for a container without resources.
     pub localized_in: Duration,
-}
-
-/// Order to take over a container's process.
-#[derive(Debug)]
-pub struct AdoptOrder {
-    /// Id, size and type of the container.
-    pub spec: ContainerSpec,
-    /// The application's submitter.
-    pub user: Arc<str>,
-    /// Session leader and process group, alive or not.
-    pub process: ProcessIdentity,
-    /// Folder of its output.
-    pub log_dir: ContainerFolder,
-    /// Whether the container is frozen, and to stay so.
-    pub is_frozen: bool,
 }
 
 /// Order to the threads that aggregate logs.

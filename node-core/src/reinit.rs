@@ -85,7 +85,7 @@ impl Core {
         }
         record.resources_added = asked;
         record.has_resources |= !resources.is_empty();
-        let (user, set) = (Arc::clone(&record.user), record.set);
+        let (user, set) = (record.user.clone(), record.set);
         if !resources.is_empty() {
             self.effects.push(Effect::Localize {
                 id,
@@ -140,7 +140,7 @@ impl Core {
             auto_commit,
             set,
         }));
-        let user = Arc::clone(&record.user);
+        let user = record.user.clone();
         self.remember_reinit(id, set.0, to_store);
         self.begin_reinit(id, "Container will be Re-initialized.", now);
         if resources.is_empty() {
@@ -270,12 +270,14 @@ impl Core {
             return;
         };
         record.localized.extend(resources.iter().cloned());
-        self.effects.push(Effect::Link(LinkOrder {
-            id,
-            user: Arc::clone(&record.user),
-            dirs: Arc::clone(&record.dirs),
-            resources,
-        }));
+        if let Some(dirs) = record.dirs.get().cloned() {
+            self.effects.push(Effect::Link(LinkOrder {
+                id,
+                user: record.user.clone(),
+                dirs,
+                resources,
+            }));
+        }
         self.remember([id], now);
     }
 
@@ -339,7 +341,7 @@ impl Core {
 
     fn record_reinit(&mut self, id: ContainerId, stage: ReinitStage) {
         if let Some(record) = self.containers.get(&id) {
-            let user = Arc::clone(&record.user);
+            let user = record.user.clone();
             self.record(Record::Reinit { id, user, stage });
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use keeper::ProcessIdentity;
 use launch_context::LaunchContext;
-use localize::ContainerDirs;
+use localize::{ContainerDirs, UserName};
 use prost::Message as _;
 use records::{ApplicationId, ContainerId, Now};
 use sched::{Action, ContainerState, ContainerView, Event, GrantedRetries, KillReason};
@@ -131,7 +131,12 @@ impl Core {
             if is_new {
                 let unused = unused_contexts(memory, &state);
                 memory.stored = Some(state.clone());
+                let ended = state.ended();
                 self.store(StoreOrder::State(id, Box::new(state)));
+                if let Some(ended) = ended {
+                    let pid = ended.pid();
+                    self.effects.push(Effect::Reap { id, pid });
+                }
                 // After the record that no longer names them.
                 for number in unused {
                     self.store(StoreOrder::Context(id, number, None));
@@ -185,7 +190,7 @@ impl Core {
     pub(super) fn remember_context(
         &mut self,
         id: ApplicationId,
-        user: &str,
+        user: &UserName,
         token: &ContainerTokenIdentifierProto,
         context: &LaunchContext,
         now: Now,
@@ -201,7 +206,7 @@ impl Core {
             });
             let log_context = token.log_aggregation_context.as_ref();
             ApplicationRecord {
-                user: user.to_owned(),
+                user: user.to_string(),
                 acls: acls.collect(),
                 log_context: log_context.map(prost::Message::encode_to_vec),
                 ..ApplicationRecord::default()

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use container_runtime::launch::Adoption;
 use keeper::ProcessIdentity;
 use launch_context::{ContextRefused, HeldContext, LaunchContext, ServiceData};
 use localize::{ContainerDirs, ContainerFolder, LocalizedResource, UserName};
@@ -19,7 +20,6 @@ use super::setup_state::{SetupState, Step};
 use super::stories::Happening;
 use super::{ContainerRecord, Core, Followups};
 use crate::applications::ApplicationState;
-use crate::order::AdoptOrder;
 use crate::recovery::{
     ApplicationRecord, ApplicationStage, DrainRecord, Judgement, Recovered, Stage, StateRecord,
     deadline, past,
@@ -112,12 +112,15 @@ impl Core {
                 ApplicationState::Finished { delete_logs_at }
             }
         };
-        let user: Arc<str> = Arc::from(record.user.as_str());
-        self.applications.restore(id, Arc::clone(&user), state);
+        let Ok(user) = record.user.parse::<UserName>() else {
+            tracing::error!(application = %id, "an application of an earlier run has no user");
+            return;
+        };
+        self.applications.restore(id, user.clone(), state);
         let acls = acls_of(&record);
         self.keep_view_list(id, &user, &acls);
         let is_running = state == ApplicationState::Running;
-        if is_running && record.user.parse::<UserName>().is_ok() {
+        if is_running {
             self.restore_services(id, &user, &record);
         }
         self.application_records.insert(id, record);
@@ -126,14 +129,14 @@ impl Core {
         }
     }
 
-    fn restore_services(&mut self, id: ApplicationId, user: &Arc<str>, record: &ApplicationRecord) {
+    fn restore_services(&mut self, id: ApplicationId, user: &UserName, record: &ApplicationRecord) {
         let data = record.service_data.iter();
         let data = data.map(|data| (data.service.clone(), ServiceData(data.data.clone())));
         let service_data: BTreeMap<_, _> = data.collect();
         if !service_data.is_empty() {
             self.effects.push(Effect::InitializeApplication {
                 id,
-                user: Arc::clone(user),
+                user: user.clone(),
                 service_data,
             });
         }
@@ -153,16 +156,15 @@ impl Core {
         &mut self,
         spec: ContainerSpec,
         stage: RecoveredStage,
+        user: UserName,
         found: Option<(ProcessIdentity, ContainerFolder)>,
     ) {
         let Some((process, log_dir)) = found else {
             return;
         };
-        let application = self.applications.get(&spec.id.application_id());
-        let user = application.map(|application| Arc::clone(&application.user));
-        self.effects.push(Effect::Adopt(Box::new(AdoptOrder {
+        self.effects.push(Effect::Adopt(Box::new(Adoption {
             spec,
-            user: user.unwrap_or_default(),
+            user,
             process,
             log_dir,
             is_frozen: stage == RecoveredStage::Paused,
@@ -188,10 +190,10 @@ impl Core {
             record,
         } = container;
         let id = spec.id;
-        let user: Arc<str> = Arc::from(token.app_submitter());
+        let user = token.app_submitter().parse().ok()?;
         self.applications.add_container(id, &user);
         let user = self.applications.get(&id.application_id());
-        let user = Arc::clone(&user?.user);
+        let user = user?.user.clone();
         let expiry = EpochMillis(token.expiry_time_stamp());
         self.started.remember(id.name(), expiry);
         let log_dir = dirs.as_ref().map(|dirs| dirs.log_dir.clone());
@@ -212,7 +214,7 @@ impl Core {
         let context = may_launch
             .then(|| self.hold_again(&user, context))
             .flatten();
-        let mut own = ContainerRecord::new(Arc::new(token), user, context);
+        let mut own = ContainerRecord::new(Arc::new(token), user.clone(), context);
         (own.dirs, own.had_process, own.memory) = (dirs, had_process, memory);
         own.has_resources = record.used_resources().next().is_some();
         let has_links = had_process || record.context != 0;
@@ -229,7 +231,7 @@ impl Core {
         if needs_resources {
             self.localize_again(id);
         }
-        self.order_adoption(spec, stage, process.zip(log_dir));
+        self.order_adoption(spec, stage, user, process.zip(log_dir));
         Some(RecoveredContainer {
             spec,
             stage,
@@ -243,7 +245,7 @@ impl Core {
     /// Holds a launch context of a container that may be launched.
     pub(super) fn hold_again(
         &self,
-        user: &Arc<str>,
+        user: &UserName,
         context: ContainerLaunchContextProto,
     ) -> Option<Arc<HeldContext>> {
         let context = LaunchContext::read(context).ok()?;
@@ -271,7 +273,7 @@ impl Core {
         }
         record.has_resources = true;
         record.step(Step::Fetch);
-        let (user, set) = (Arc::clone(&record.user), record.set);
+        let (user, set) = (record.user.clone(), record.set);
         self.effects.push(Effect::Localize {
             id,
             user,

@@ -10,6 +10,7 @@ mod resource_manager;
 mod workers;
 
 use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use records::{
@@ -25,8 +26,11 @@ use wire::proto::hadoop_yarn::ContainerStateProto;
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
+use dir_handle::DirHandle;
 use launch_context::{ContextLimits, LaunchContext};
-use localize::{ResourceKind, ResourceSpec, ResourceUrl, SetNumber, UsedSets, Visibility};
+use localize::{
+    ContainerFolder, ResourceKind, ResourceSpec, ResourceUrl, SetNumber, UsedSets, Visibility,
+};
 use node_view::snapshot::{About, MemoryChecks, NodeHealth};
 use test_support::ids::{self, container as container_id};
 
@@ -88,6 +92,7 @@ impl Work {
             | Effect::HeartbeatNow
             | Effect::Adopt(_)
             | Effect::Store(_)
+            | Effect::Reap { .. }
             | Effect::Record(_) => return None,
         })
     }
@@ -153,6 +158,7 @@ pub(crate) fn unregistered_core() -> Core {
             log_aggregation: None,
             track_stopped_ms: 60_000,
             can_freeze: true,
+            runtimes: Runtimes::Ignored,
             private_output: false,
             contexts: CONTEXT_LIMITS,
             service_metadata: ServiceMetadata::default(),
@@ -216,6 +222,19 @@ fn launch_order(node: &mut Node) -> LaunchOrder {
     };
     let effects = node.core.take_effects();
     effects.into_iter().find_map(launch).unwrap()
+}
+
+/// Returns an open folder in place of a container's.
+fn some_dirs() -> ContainerDirs {
+    let root = Arc::new(DirHandle::open_ambient(Path::new("/")).unwrap());
+    let folder = || ContainerFolder::new(Arc::clone(&root), Path::new("/"), PathBuf::new());
+    ContainerDirs {
+        work_dir: folder(),
+        log_dir: folder(),
+        local_dirs: Vec::new(),
+        local_user_dirs: Vec::new(),
+        log_dirs: Vec::new(),
+    }
 }
 
 struct Node {

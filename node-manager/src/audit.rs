@@ -110,10 +110,10 @@ pub(crate) fn record(record: &Record) {
     match record {
         Record::Accepted { id, asker } => called("Start Container Request", asker, id),
         Record::StopRequested { id, asker } => called("Stop Container Request", asker, id),
-        Record::Reinit { id, user, stage } => reinitialized(id, user, *stage),
+        Record::Reinit { id, user, stage } => reinitialized(id, user.as_str(), *stage),
         Record::Completed { completion, user } => {
             if let Some(user) = user {
-                completed(completion, user);
+                completed(completion, user.as_str());
             }
         }
         Record::Note(decision) => note(decision),

@@ -9,7 +9,7 @@ use launch_context::{ContextLimits, LaunchContext};
 use log_aggregation::policy::Policy;
 use node_core::{
     Asker, Attempts, Core, CoreConfig, CoreParts, Delivery, HeartbeatOrders, LogAggregation,
-    Machine, ServiceMetadata, StartOutcome, StartRequest, WorkerEvent,
+    Machine, Runtimes, ServiceMetadata, StartOutcome, StartRequest, WorkerEvent,
 };
 use node_view::snapshot::{About, MemoryChecks};
 use records::{
@@ -58,6 +58,7 @@ fn core(secrets: &Arc<NodeSecrets>, log_aggregation: Option<LogAggregation>) -> 
             log_aggregation,
             track_stopped_ms: 60_000,
             can_freeze: true,
+            runtimes: Runtimes::Ignored,
             private_output: false,
             contexts: ContextLimits {
                 resources_max: 100,

@@ -10,7 +10,7 @@ use container_runtime::launch::{
     Later, LaunchPlan, Link, LocalizationCounters, MakePlan, NoPlan, Planned,
 };
 use launch_context::HeldContext;
-use localize::{DirsError, LocalizeError, LocalizedResource, Localizer, NodeDirs, UserName};
+use localize::{DirsError, LocalizeError, LocalizedResource, Localizer, NodeDirs};
 use node_core::{LaunchOrder, ServiceMetadata};
 use records::ContainerExitStatus;
 use tokio::sync::oneshot;
@@ -21,8 +21,6 @@ use crate::worker_channels::LocalizationSender;
 pub(crate) struct PlanMaker {
     /// Order of the core.
     pub(crate) order: LaunchOrder,
-    /// User of the order, as a part of paths.
-    pub(crate) user_name: UserName,
     /// Local and log directories.
     pub(crate) dirs: NodeDirs,
     /// Data of auxiliary services for containers.
@@ -57,7 +55,7 @@ impl PlanMaker {
             "localized resources are gone from the disk and are localized again"
         );
         let (reply, replied) = oneshot::channel();
-        let user = self.user_name.clone();
+        let user = self.order.user.clone();
         self.localizer.bring_back(id, user, gone, move |result| {
             // The container may have been ordered to end meanwhile.
             drop(reply.send(result));
@@ -102,11 +100,11 @@ impl PlanMaker {
             dirs: known_dirs,
         } = self.order;
         let id = spec.id;
-        let run_as = self.dirs.account_of(&self.user_name).map_err(no_plan)?;
+        let run_as = self.dirs.account_of(&user).map_err(no_plan)?;
         let places = match known_dirs.get() {
             Some(places) => places.clone(),
             None => {
-                let made = self.dirs.create_container_dirs(&id, &self.user_name);
+                let made = self.dirs.create_container_dirs(&id, &user);
                 let made = made.map_err(no_plan)?;
                 known_dirs.get_or_init(|| made).clone()
             }

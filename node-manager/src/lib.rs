@@ -37,7 +37,6 @@ pub mod performer;
 pub mod recovery;
 pub mod reload;
 pub mod resource_manager;
-pub mod runtimes;
 pub mod secrets;
 mod uploaded_logs;
 mod wiring;

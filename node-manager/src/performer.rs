@@ -6,22 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use amrm_proxy::AmrmProxy;
-use container_runtime::isolation::{Isolation, IsolationEvent};
-use container_runtime::launch::{Adoption, Launcher, Link, add_links};
-use container_runtime::monitor::{ContainerLimit, ContainerLimits};
+use container_runtime::isolation::Isolation;
+use container_runtime::launch::{Launcher, Link, add_links};
 use localize::{
     ContainerDirs, DeletionService, LocalizationState, LocalizeRequest, Localizer, NodeDirs,
     ResourceStatus, UserName,
 };
 use log_aggregation::LogAggregation;
-use node_core::{
-    AdoptOrder, Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Record, StoreOrder,
-    WorkerEvent,
-};
+use node_core::{Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Record, WorkerEvent};
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
-use records::{ApplicationId, ContainerId};
-use sched::ContainerSpec;
+use records::ContainerId;
 use state_store::Urgency;
 use tokio::sync::{Notify, Semaphore};
 use wire::exception::{HadoopException, RemoteException};
@@ -32,7 +27,6 @@ use crate::aux_services::AuxServices;
 use crate::core_task::{LocalizationQuery, Perform};
 use crate::launch_plan::{PlanMaker, link_to};
 use crate::recovery::StateWriter;
-use crate::runtimes::RuntimeChecks;
 use crate::worker_channels::LocalizationSender;
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
@@ -43,7 +37,7 @@ const LOCALIZATION_ANSWER_BYTES_MAX: usize = 16 << 20;
 pub struct Performer {
     /// Owner of the cgroups; `None`: containers have process groups only.
     pub isolation: Option<Isolation>,
-    /// Launcher of processes, which the monitor holds too.
+    /// Launcher of processes, which knows their sizes and types and which the monitor holds too.
     pub launcher: Arc<Launcher>,
     /// Localizer of resources.
     pub localizer: Localizer,
@@ -53,10 +47,6 @@ pub struct Performer {
     pub deletion: DeletionService,
     /// Threads that upload logs; `None`: logs stay on the node.
     pub logs: Option<LogAggregation>,
-    /// Judge of the runtimes that containers ask for.
-    pub runtimes: RuntimeChecks,
-    /// Limits of containers, which the monitor compares with their use.
-    pub limits: Arc<ContainerLimits>,
     /// Auxiliary services.
     pub services: AuxServices,
     /// Channel for the results of localizations.
@@ -81,10 +71,8 @@ impl Perform for Performer {
                 user,
                 service_data,
             } => {
-                if let Ok(user) = user.parse::<UserName>() {
-                    self.services
-                        .initialize_application(id, &user, &service_data);
-                }
+                self.services
+                    .initialize_application(id, &user, &service_data);
             }
             Effect::Localize {
                 id,
@@ -104,13 +92,9 @@ impl Perform for Performer {
             Effect::UseSets { id, sets } => self.localizer.use_sets(id, sets),
             Effect::Link(order) => self.link(order),
             Effect::Launch(order) => return self.launch(*order),
-            Effect::Pause(id) => match &self.isolation {
-                Some(isolation) => isolation.pause(id),
-                // Frozen by an earlier agent, which had cgroups.
-                None => return Some(WorkerEvent::Isolation(IsolationEvent::PauseFailed(id))),
-            },
+            Effect::Pause(id) => self.with_isolation(|isolation| isolation.pause(id)),
             Effect::Resume(id) => self.with_isolation(|isolation| isolation.resume(id)),
-            Effect::ApplyLimits(spec) => self.apply_limits(spec),
+            Effect::ApplyLimits(spec) => self.launcher.change(spec),
             Effect::SetNodeResource(total) => {
                 self.with_isolation(|isolation| isolation.node_resource(total));
             }
@@ -120,22 +104,26 @@ impl Perform for Performer {
             Effect::Terminate(id) => self.launcher.terminate(id),
             Effect::ForceKill(id) => self.launcher.force_kill(id),
             Effect::Signal { id, user, signal } => {
-                let result = self.launcher.signal(id, &user, signal);
+                let result = self.launcher.signal(id, user.as_str(), signal);
                 tracing::info!(container = %id, result, "{}", signal.as_str());
                 return result.map(|diagnostics| WorkerEvent::Signalled { id, diagnostics });
             }
             Effect::ReleaseResources(id) => self.localizer.release(id),
             Effect::ForgetResources(id) => self.localizer.forget(id),
-            Effect::CleanUp { id, user } => self.clean_up(id, &user),
+            Effect::CleanUp { id, user } => {
+                self.deletion
+                    .delete(self.dirs.container_deletions(&id, &user));
+            }
             Effect::FinishApplication { id, user } => {
-                self.runtimes.forget(id);
-                self.finish_application(id, &user);
+                self.localizer.application_finished(id, &user);
+                self.services.stop_application(id);
             }
             Effect::EndPipelines(id) => self.with_proxy(|proxy| proxy.application_ended(id)),
             Effect::Logs(order) => return self.order_logs(order),
             Effect::DeleteLogs(id) => self.deletion.delete(self.dirs.log_deletions(id)),
-            Effect::Adopt(order) => self.adopt(*order),
-            Effect::Store(order) => self.store(&order),
+            Effect::Adopt(adoption) => self.launcher.adopt(*adoption),
+            Effect::Store(order) => self.with_records(|records| records.write(&order)),
+            Effect::Reap { id, pid } => self.reap(id, pid),
             // The core's task knows who waits.
             Effect::AllEnded => {}
             Effect::HeartbeatNow => self.heartbeat_now.notify_one(),
@@ -170,6 +158,12 @@ impl Performer {
         }
     }
 
+    fn with_records(&self, act: impl FnOnce(&StateWriter)) {
+        if let Some(records) = &self.records {
+            act(records);
+        }
+    }
+
     fn localize(&self, request: LocalizeRequest, purpose: LocalizeFor) {
         let id = request.container;
         let results = self.localizations.clone();
@@ -190,10 +184,7 @@ impl Performer {
             };
             let links: Vec<Link> = order.resources.into_iter().map(link_to).collect();
             let made = tokio::task::spawn_blocking(move || {
-                let made = match order.dirs.get() {
-                    Some(dirs) => link_in(&node_dirs, dirs, &order.user, &links),
-                    None => Ok(()),
-                };
+                let made = link_in(&node_dirs, &order.dirs, &order.user, &links);
                 drop(place);
                 made
             });
@@ -203,104 +194,34 @@ impl Performer {
         });
     }
 
-    fn launch(&mut self, order: LaunchOrder) -> Option<WorkerEvent> {
-        let id = order.spec.id;
-        let environment = &order.context.context.environment;
-        let checked = self.runtimes.check(id.application_id(), environment);
-        let queued = checked.map_err(|refused| refused.to_string());
-        let refused = queued.and_then(|()| self.queue_launch(order)).err();
-        refused.map(|diagnostics| WorkerEvent::LaunchRefused { id, diagnostics })
-    }
-
-    /// Queues a launch.
-    ///
-    /// # Errors
-    /// A text for the AM when the launch was not queued. Then no event follows.
-    fn queue_launch(&self, order: LaunchOrder) -> Result<(), String> {
+    /// Queues a launch. Returns the launcher's refusal; then no other event follows.
+    fn launch(&self, order: LaunchOrder) -> Option<WorkerEvent> {
         let spec = order.spec;
-        let id = spec.id;
-        let user_name: UserName = order
-            .user
-            .parse()
-            .map_err(|error| format!("container {id}: {error}"))?;
         let maker = PlanMaker {
             order,
-            user_name,
             dirs: self.dirs.clone(),
             services: Arc::clone(self.services.metadata()),
             localizer: self.localizer.clone(),
             results: self.localizations.clone(),
         };
-        self.limits.set(id, ContainerLimit::of(&spec));
-        self.with_isolation(|isolation| isolation.announce(spec));
-        let launched =
-            self.launcher
-                .launch_with(id, spec.execution_type, Box::new(move || maker.make()));
-        launched.map_err(|refused| {
-            // The scheduler launches a container again only after its process has ended, so the
-            // launcher does not know it now and has made nothing for it.
-            self.with_isolation(|isolation| isolation.withdraw(id));
-            refused.to_string()
+        let make_plan = Box::new(move || maker.make());
+        let refused = self.launcher.launch_with(spec, make_plan).err()?;
+        Some(WorkerEvent::LaunchRefused {
+            id: spec.id,
+            diagnostics: refused.to_string(),
         })
     }
 
-    fn adopt(&self, order: AdoptOrder) {
-        let AdoptOrder {
-            spec,
-            user,
-            process,
-            log_dir,
-            is_frozen,
-        } = order;
-        self.limits.set(spec.id, ContainerLimit::of(&spec));
-        let isolation = self.isolation.as_ref();
-        self.launcher.adopt(Adoption {
-            id: spec.id,
-            user,
-            process,
-            log_dir,
-            is_confined: isolation.is_some_and(|isolation| isolation.adopt(spec, is_frozen)),
-        });
-    }
-
-    fn store(&self, order: &StoreOrder) {
-        let Some(records) = &self.records else {
-            return;
-        };
-        records.write(order);
-        let StoreOrder::State(id, record) = order else {
-            return;
-        };
-        // The process whose end the record tells may go once this is committed.
-        if let Some(ended) = record.ended() {
-            let (id, launcher) = (*id, Arc::downgrade(&self.launcher));
+    fn reap(&self, id: ContainerId, pid: Option<i32>) {
+        let launcher = Arc::downgrade(&self.launcher);
+        self.with_records(|records| {
             let release = move |_| {
                 if let Some(launcher) = launcher.upgrade() {
-                    launcher.release(id, ended.pid());
+                    launcher.release(id, pid);
                 }
             };
             records.commits().when_settled(Urgency::Gathered, release);
-        }
-    }
-
-    fn apply_limits(&self, spec: ContainerSpec) {
-        self.limits.set(spec.id, ContainerLimit::of(&spec));
-        self.with_isolation(|isolation| isolation.apply(spec));
-    }
-
-    fn clean_up(&self, id: ContainerId, user: &str) {
-        self.limits.remove(&id);
-        if let Ok(user) = user.parse::<UserName>() {
-            self.deletion
-                .delete(self.dirs.container_deletions(&id, &user));
-        }
-    }
-
-    fn finish_application(&self, id: ApplicationId, user: &str) {
-        if let Ok(user) = user.parse::<UserName>() {
-            self.localizer.application_finished(id, &user);
-        }
-        self.services.stop_application(id);
+        });
     }
 
     fn order_logs(&self, order: LogOrder) -> Option<WorkerEvent> {
@@ -328,11 +249,10 @@ impl Performer {
 fn link_in(
     node_dirs: &NodeDirs,
     dirs: &ContainerDirs,
-    user: &str,
+    user: &UserName,
     links: &[Link],
 ) -> Result<(), String> {
-    let user: UserName = user.parse().map_err(|error| format!("{error}"))?;
-    let run_as = node_dirs.account_of(&user);
+    let run_as = node_dirs.account_of(user);
     let run_as = run_as.map_err(|error| crate::error_chain(&error))?;
     let made = add_links(&dirs.work_dir, links, run_as.as_deref());
     made.map_err(|error| crate::error_chain(&error))

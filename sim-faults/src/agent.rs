@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use keeper::ProcessIdentity;
-use node_core::recovery::EndedProcess;
 use node_core::{Core, Delivery, WorkerEvent};
 use node_manager::recovery::{RecordSink, RecordWrite};
 use node_manager::resource_manager::Session;
@@ -62,8 +61,8 @@ enum Waiting {
     Answer(Call, Reply, Vec<ContainerId>, Promise),
     /// A request to the ResourceManager.
     Send(Box<Request>, Pending),
-    /// The memory of an exit status, which the store has now.
-    Release(ContainerId, EndedProcess),
+    /// The memory of an exit status, which the store has now, with the pid of the process.
+    Reap(ContainerId, Option<i32>),
 }
 
 /// Promise of an answer.
@@ -255,7 +254,7 @@ impl Agent {
                     let number = context.call(self.client(), from, Host::Rm, *request);
                     self.pending = Some((number, pending));
                 }
-                Waiting::Release(id, ended) => ground.machine.release(id.name(), ended.pid()),
+                Waiting::Reap(id, pid) => ground.machine.release(id.name(), pid),
             }
         }
     }

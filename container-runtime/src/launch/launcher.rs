@@ -16,6 +16,7 @@ use std::{fmt, io};
 use cgroup::Cgroup;
 use localize::{ContainerFolder, UserName};
 use records::{ContainerId, ExecutionType};
+use sched::ContainerSpec;
 use thiserror::Error;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
@@ -186,12 +187,9 @@ impl Launcher {
     /// # Errors
     /// Nothing was queued and no event will come.
     pub fn launch(&self, plan: Box<LaunchPlan>) -> Result<(), LaunchRefused> {
-        let id = plan.container_id;
-        self.launch_with(
-            id,
-            ExecutionType::Guaranteed,
-            Box::new(move || Ok(Planned::Ready(plan))),
-        )
+        let (id, spec) = (plan.container_id, plan.spec);
+        let make_plan = Box::new(move || Ok(Planned::Ready(plan)));
+        self.queue(id, spec, ExecutionType::Guaranteed, make_plan)
     }
 
     /// Queues a launch whose plan a launch thread makes when its turn comes. The outcome comes as
@@ -201,14 +199,25 @@ impl Launcher {
     /// Nothing was queued and no event will come.
     pub fn launch_with(
         &self,
+        spec: ContainerSpec,
+        make_plan: MakePlan,
+    ) -> Result<(), LaunchRefused> {
+        self.queue(spec.id, Some(spec), spec.execution_type, make_plan)
+    }
+
+    fn queue(
+        &self,
         id: ContainerId,
+        spec: Option<ContainerSpec>,
         execution_type: ExecutionType,
         make_plan: MakePlan,
     ) -> Result<(), LaunchRefused> {
-        let orders = self
-            .registry
-            .insert(id)
-            .ok_or(LaunchRefused::Duplicate(id))?;
+        let orders = self.registry.insert(id, spec);
+        let orders = orders.ok_or(LaunchRefused::Duplicate(id))?;
+        let confinement = self.isolation.as_ref().zip(spec);
+        if let Some((isolation, spec)) = confinement {
+            isolation.announce(spec);
+        }
         let job = Job {
             id,
             make_plan,
@@ -217,9 +226,20 @@ impl Launcher {
         };
         if !self.lanes.push(execution_type, job) {
             self.registry.remove(id);
+            if let Some((isolation, _)) = confinement {
+                isolation.withdraw(id);
+            }
             return Err(LaunchRefused::Busy);
         }
         Ok(())
+    }
+
+    /// Changes the size or type of a container. Takes effect soon.
+    pub fn change(&self, spec: ContainerSpec) {
+        self.registry.change(spec);
+        if let Some(isolation) = &self.isolation {
+            isolation.apply(spec);
+        }
     }
 
     /// Asks all processes of a container to end (SIGTERM); a launch under way is stopped or its

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use keeper::ProcessIdentity;
 use records::ContainerId;
+use sched::ContainerSpec;
 use tokio::sync::watch;
 
 use super::context::ContainerSignal;
@@ -38,6 +39,8 @@ pub struct RunningProcess {
     pub container_id: ContainerId,
     /// Session leader and process group.
     pub pid: i32,
+    /// Size and type since the launch or the last update; `None`: its launch named none.
+    pub spec: Option<ContainerSpec>,
 }
 
 /// A signal that somebody asked for, with the user whose container it is for.
@@ -71,6 +74,7 @@ impl SignalRequest {
 }
 
 struct Entry {
+    spec: Option<ContainerSpec>,
     order: watch::Sender<Order>,
     process: Process,
 }
@@ -116,9 +120,13 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for a container. `None` when it is in here already, or something of its last
-    /// launch survives.
-    pub(super) fn insert(&self, id: ContainerId) -> Option<watch::Receiver<Order>> {
+    /// Makes room for a container of this size and type. `None` when it is in here already, or
+    /// something of its last launch survives.
+    pub(super) fn insert(
+        &self,
+        id: ContainerId,
+        spec: Option<ContainerSpec>,
+    ) -> Option<watch::Receiver<Order>> {
         if self.lock_surviving().contains_key(&id) {
             return None;
         }
@@ -127,6 +135,7 @@ impl Registry {
             MapEntry::Vacant(vacant) => {
                 let (order, orders) = watch::channel(Order::Run);
                 vacant.insert(Entry {
+                    spec,
                     order,
                     process: Process::Awaited(Vec::new()),
                 });
@@ -153,11 +162,11 @@ impl Registry {
     /// Makes room for a container of an earlier agent. `None` when it is in here already.
     pub(super) fn adopt(
         &self,
-        id: ContainerId,
+        spec: ContainerSpec,
         leader: ProcessIdentity,
     ) -> Option<watch::Receiver<Order>> {
-        let orders = self.insert(id)?;
-        if let Some(entry) = self.lock().get_mut(&id) {
+        let orders = self.insert(spec.id, Some(spec))?;
+        if let Some(entry) = self.lock().get_mut(&spec.id) {
             entry.process = Process::Adopted(leader);
         }
         Some(orders)
@@ -223,6 +232,13 @@ impl Registry {
         *traced = left;
     }
 
+    /// Changes the size and type of a container, if it is in here.
+    pub(super) fn change(&self, spec: ContainerSpec) {
+        if let Some(entry) = self.lock().get_mut(&spec.id) {
+            entry.spec = Some(spec);
+        }
+    }
+
     /// Forgets a container. Must come before its leader is reaped.
     pub(super) fn remove(&self, id: ContainerId) {
         self.lock().remove(&id);
@@ -276,6 +292,7 @@ impl Registry {
                 entry.leader().map(|pid| RunningProcess {
                     container_id: *id,
                     pid,
+                    spec: entry.spec,
                 })
             })
             .collect()
@@ -289,6 +306,8 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    use records::{ExecutionType, Resource};
+
     use super::*;
     use crate::launch::testing::container_id;
 
@@ -296,7 +315,7 @@ mod tests {
     fn an_order_given_before_anybody_listens_is_seen_later() {
         let registry = Registry::default();
         let id = container_id();
-        let orders = registry.insert(id).unwrap();
+        let orders = registry.insert(id, None).unwrap();
         assert!(registry.order(id, Order::Terminate));
         assert_eq!(*orders.borrow(), Order::Terminate);
     }
@@ -305,7 +324,7 @@ mod tests {
     fn orders_never_get_weaker() {
         let registry = Registry::default();
         let id = container_id();
-        let orders = registry.insert(id).unwrap();
+        let orders = registry.insert(id, None).unwrap();
         registry.order(id, Order::ForceKill);
         registry.order(id, Order::Terminate);
         assert_eq!(*orders.borrow(), Order::ForceKill);
@@ -315,10 +334,29 @@ mod tests {
     fn a_container_is_launched_once_at_a_time() {
         let registry = Registry::default();
         let id = container_id();
-        assert!(registry.insert(id).is_some());
-        assert!(registry.insert(id).is_none());
+        assert!(registry.insert(id, None).is_some());
+        assert!(registry.insert(id, None).is_none());
         registry.remove(id);
-        assert!(registry.insert(id).is_some());
+        assert!(registry.insert(id, None).is_some());
+    }
+
+    #[test]
+    fn a_process_is_listed_with_the_size_of_its_last_change() {
+        let registry = Registry::default();
+        let id = container_id();
+        let spec = |memory_mb| ContainerSpec {
+            id,
+            resource: Resource::new(memory_mb, 1),
+            execution_type: ExecutionType::Opportunistic,
+            version: 0,
+        };
+        let _orders = registry.insert(id, Some(spec(512)));
+        registry.started(id, 4711);
+        registry.change(spec(1024));
+        assert_eq!(registry.processes()[0].spec, Some(spec(1024)));
+        registry.remove(id);
+        registry.change(spec(2048));
+        assert_eq!(registry.len(), 0);
     }
 
     fn thread_dump() -> SignalRequest {
@@ -333,7 +371,7 @@ mod tests {
         let registry = Registry::default();
         let id = container_id();
         assert_eq!(registry.signal(id, thread_dump()), None);
-        let _orders = registry.insert(id).unwrap();
+        let _orders = registry.insert(id, None).unwrap();
         assert_eq!(registry.signal(id, thread_dump()), None);
         assert!(!registry.order(container_id(), Order::Terminate));
     }
@@ -342,7 +380,7 @@ mod tests {
     fn signals_of_an_awaited_process_are_sent_once_when_it_is_known() {
         let registry = Registry::default();
         let id = container_id();
-        let _orders = registry.insert(id).unwrap();
+        let _orders = registry.insert(id, None).unwrap();
         for _ in 0..100 {
             assert_eq!(registry.signal(id, thread_dump()), None);
         }

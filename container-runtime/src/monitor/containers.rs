@@ -1,13 +1,11 @@
 //! Resource use of each container, and containers that exceed their limits.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use records::PerExecutionType;
-use records::{ContainerId, ExecutionType};
+use records::{ContainerId, ExecutionType, PerExecutionType};
 
-use super::limits::{ContainerLimits, MemoryKind, MemoryPolicy, MemoryUse};
+use super::limits::{MemoryKind, MemoryPolicy, MemoryUse};
 use super::processes::{Member, Processes};
 use super::{MIB, Utilization, message, vcores};
 use crate::launch::RunningProcess;
@@ -29,7 +27,6 @@ pub struct ContainerSampler {
     policy: MemoryPolicy,
     /// Count resident memory by mapping.
     by_mapping: bool,
-    limits: Arc<ContainerLimits>,
     processes: Processes,
     /// Containers of the previous sample. Only their CPU time is known and their memory compared,
     /// as in Hadoop, where the first sample of a container has no effect.
@@ -41,11 +38,10 @@ pub struct ContainerSampler {
 impl ContainerSampler {
     /// Returns a sampler that has taken no sample yet.
     #[must_use]
-    pub fn new(policy: MemoryPolicy, by_mapping: bool, limits: Arc<ContainerLimits>) -> Self {
+    pub fn new(policy: MemoryPolicy, by_mapping: bool) -> Self {
         Self {
             policy,
             by_mapping,
-            limits,
             processes: Processes::new(),
             known: BTreeSet::new(),
             reported: BTreeSet::new(),
@@ -76,9 +72,9 @@ impl ContainerSampler {
             let Some(members) = of_leaders.get(&process.pid) else {
                 continue;
             };
-            let limit = self.limits.get(&process.container_id);
-            let execution_type =
-                limit.map_or(ExecutionType::Guaranteed, |limit| limit.execution_type);
+            let execution_type = process
+                .spec
+                .map_or(ExecutionType::Guaranteed, |spec| spec.execution_type);
             let used = self.memory_of(members);
             let ticks = members.iter().map(|member| member.used_ticks).sum();
             *sums.of(execution_type) += Utilization {
@@ -86,10 +82,10 @@ impl ContainerSampler {
                 vmem_mb: used.vmem_bytes / MIB,
                 cpu_vcores: vcores(ticks, elapsed),
             };
-            if let Some(limit) = limit
+            if let Some(spec) = process.spec
                 && self.known.contains(&process.container_id)
                 && !self.reported.contains(&process.container_id)
-                && let Some(report) = self.judge(process, members, used, limit.memory_mb)
+                && let Some(report) = self.judge(process, members, used, spec.resource.memory_mb)
             {
                 self.reported.insert(process.container_id);
                 exceeded(report);
@@ -147,7 +143,9 @@ mod tests {
     use test_support::hostile::{self, Role};
     use test_support::ids::container as container_id;
 
-    use super::super::limits::ContainerLimit;
+    use records::Resource;
+    use sched::ContainerSpec;
+
     use super::*;
 
     const ENFORCED: MemoryPolicy = MemoryPolicy {
@@ -159,6 +157,7 @@ mod tests {
     /// A container that is there and holds some memory.
     struct Container {
         child: Child,
+        memory_mb: u64,
         sampler: ContainerSampler,
         reported: RefCell<Vec<MemoryExceeded>>,
     }
@@ -176,15 +175,10 @@ mod tests {
             let output = child.stdout.as_mut().unwrap();
             BufReader::new(output).read_line(&mut line).unwrap();
             assert_eq!(line, "ready\n");
-            let limits = Arc::<ContainerLimits>::default();
-            let limit = ContainerLimit {
-                memory_mb,
-                execution_type: ExecutionType::Opportunistic,
-            };
-            limits.set(container_id(1), limit);
             Self {
                 child,
-                sampler: ContainerSampler::new(policy, by_mapping, limits),
+                memory_mb,
+                sampler: ContainerSampler::new(policy, by_mapping),
                 reported: RefCell::default(),
             }
         }
@@ -193,6 +187,12 @@ mod tests {
             let running = [RunningProcess {
                 container_id: container_id(1),
                 pid: i32::try_from(self.child.id()).unwrap(),
+                spec: Some(ContainerSpec {
+                    id: container_id(1),
+                    resource: Resource::new(self.memory_mb, 1),
+                    execution_type: ExecutionType::Opportunistic,
+                    version: 0,
+                }),
             }];
             let report = |exceeded| self.reported.borrow_mut().push(exceeded);
             self.sampler

@@ -1,64 +1,7 @@
-//! Memory limits of each container, and whether a container exceeds them (Hadoop:
+//! Memory limits of a container, and whether it exceeds them (Hadoop:
 //! `ContainersMonitorImpl`).
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
-
-use records::{ContainerId, ExecutionType};
-use sched::ContainerSpec;
-
 use super::MIB;
-
-/// Limits of a container since its launch or its last update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContainerLimit {
-    /// Mebibytes that it was given.
-    pub memory_mb: u64,
-    /// Execution type, which decides the container's class.
-    pub execution_type: ExecutionType,
-}
-
-impl ContainerLimit {
-    /// Returns the limits of a container as its token describes it.
-    #[must_use]
-    pub const fn of(spec: &ContainerSpec) -> Self {
-        Self {
-            memory_mb: spec.resource.memory_mb,
-            execution_type: spec.execution_type,
-        }
-    }
-}
-
-/// The limits in force of all containers that were launched. Written by the core's hands, read by
-/// the monitor's thread; the lock is held for one operation on the map. As many entries as the
-/// scheduler knows containers.
-#[derive(Debug, Default)]
-pub struct ContainerLimits {
-    limits: Mutex<BTreeMap<ContainerId, ContainerLimit>>,
-}
-
-impl ContainerLimits {
-    /// Sets what a container may use from now on.
-    pub fn set(&self, id: ContainerId, limit: ContainerLimit) {
-        self.lock().insert(id, limit);
-    }
-
-    /// Forgets a container that has ended.
-    pub fn remove(&self, id: &ContainerId) {
-        self.lock().remove(id);
-    }
-
-    /// Returns the limit of one container.
-    pub(super) fn get(&self, id: &ContainerId) -> Option<ContainerLimit> {
-        self.lock().get(id).copied()
-    }
-
-    /// A panic while the lock is held leaves at worst a finished operation behind: the table stays
-    /// usable.
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ContainerId, ContainerLimit>> {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Limits that are enforced by polling (`yarn.nodemanager.{pmem,vmem}-check-enabled`), and the
 /// ratio of virtual to physical memory.

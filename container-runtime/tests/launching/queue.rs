@@ -4,10 +4,20 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use container_runtime::launch::{LAUNCH_QUEUE_MAX, LaunchEvent, LaunchRefused, MakePlan, Planned};
-use records::{ContainerExitStatus, ExecutionType};
+use records::{ContainerExitStatus, ContainerId, ExecutionType, Resource};
+use sched::ContainerSpec;
 use tokio::sync::oneshot;
 
 use crate::{Node, config};
+
+fn spec(id: ContainerId, execution_type: ExecutionType) -> ContainerSpec {
+    ContainerSpec {
+        id,
+        resource: Resource::new(64, 1),
+        execution_type,
+        version: 0,
+    }
+}
 
 #[tokio::test]
 async fn a_container_is_refused_while_it_runs() {
@@ -109,16 +119,13 @@ async fn a_guaranteed_launch_is_not_behind_opportunistic_ones_that_cannot_get_do
     let (release, released) = crossbeam_channel::bounded::<()>(0);
     for _ in 0..20 {
         let (plan, released) = (node.plan("true"), released.clone());
-        let id = plan.container_id;
+        let spec = spec(plan.container_id, ExecutionType::Opportunistic);
         let make_plan = move || {
             // Returns when the test drops the sender.
             let _ended = released.recv();
             Ok(Planned::Ready(Box::new(plan)))
         };
-        let opportunistic = ExecutionType::Opportunistic;
-        let launched = node
-            .launcher
-            .launch_with(id, opportunistic, Box::new(make_plan));
+        let launched = node.launcher.launch_with(spec, Box::new(make_plan));
         launched.unwrap();
     }
     let plan = node.plan("exit 5");
@@ -166,9 +173,8 @@ async fn a_launch_that_waits_for_what_it_lacks_takes_no_thread_and_ends_when_ord
                 make_plan
             })))
         });
-        let launched = node
-            .launcher
-            .launch_with(id, ExecutionType::Guaranteed, make_plan);
+        let guaranteed = spec(id, ExecutionType::Guaranteed);
+        let launched = node.launcher.launch_with(guaranteed, make_plan);
         launched.unwrap();
         waiting.push((id, give));
     }

@@ -25,7 +25,7 @@ impl Core {
     ) {
         own.set = SetNumber(record.context);
         own.last_set = SetNumber(contexts.keys().copied().max().unwrap_or(0));
-        let user = Arc::clone(&own.user);
+        let user = own.user.clone();
         let hold = |number: u64| self.hold_again(&user, contexts.get(&number)?.clone());
         let setup = |setup: &SetupRecord| {
             let mut context = hold(setup.context)?;
@@ -73,7 +73,7 @@ impl Core {
                 let held = Arc::get_mut(&mut next.context);
                 let resources = held.map(|held| std::mem::take(&mut held.context.resources));
                 let resources = resources.unwrap_or_default();
-                let user = Arc::clone(&record.user);
+                let user = record.user.clone();
                 record.has_resources |= !resources.is_empty();
                 self.effects.push(Effect::Localize {
                     id,

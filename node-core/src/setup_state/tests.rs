@@ -44,7 +44,7 @@ fn context() -> Arc<HeldContext> {
     });
     Arc::new(
         budget
-            .hold(&Arc::from("alice"), LaunchContext::default())
+            .hold(&"alice".parse().unwrap(), LaunchContext::default())
             .unwrap(),
     )
 }

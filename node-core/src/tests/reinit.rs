@@ -170,6 +170,8 @@ fn the_process_runs_on_until_the_next_context_has_its_resources() {
 fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
     let id = container_id(1);
     let mut node = running("first");
+    let made = node.core.containers[&id].dirs.set(some_dirs());
+    made.expect("the launch has made none");
     let resources = vec![resource("a")];
     node.core
         .localize_more(asker(), id, resources.clone())

@@ -15,7 +15,7 @@ fn a_signal_is_sent_and_noted_in_the_diagnostics() {
     let [Effect::Signal { id, user, signal }] = &effects[..] else {
         panic!("{effects:?}");
     };
-    assert_eq!((*id, &**user), (container_id(1), "alice"));
+    assert_eq!((*id, user.as_str()), (container_id(1), "alice"));
     assert_eq!(signal.as_str(), "OUTPUT_THREAD_DUMP");
     let signalled = WorkerEvent::Signalled {
         id: *id,
@@ -99,6 +99,23 @@ fn a_failed_container_with_a_retry_policy_is_launched_again_with_its_context_and
         Arc::try_unwrap(second.context).is_ok(),
         "a container that has ended holds no context"
     );
+}
+
+#[test]
+fn a_container_with_a_runtime_that_the_node_has_not_fails_and_is_not_launched() {
+    let mut node = Node::new();
+    node.core.runtimes = RuntimeChecks::new(Runtimes::PlainOnly);
+    let mut docker = request(1);
+    let runtime = (
+        "YARN_CONTAINER_RUNTIME_TYPE".to_owned(),
+        "docker".to_owned(),
+    );
+    docker.context.as_mut().unwrap().environment = [runtime].into();
+    node.core.start(asker(), docker, node.now);
+    assert_eq!(node.work(), [Work::CleanUp(container_id(1))]);
+    let status = ContainerExitStatus::LAUNCH_FAILED;
+    assert_eq!(node.beat(), [(1, COMPLETE, status.0)]);
+    assert!(node.diagnostics(1).contains("runtime not allowed"));
 }
 
 #[test]

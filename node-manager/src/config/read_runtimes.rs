@@ -5,7 +5,7 @@ use hadoop_conf::PropertyReader;
 
 use super::read_security::{Protection, unprotected};
 use super::read_users::{ExecutorClass, executor_class};
-use crate::runtimes::{PLAIN, Runtimes};
+use node_core::{PLAIN, Runtimes};
 
 /// Runtimes that containers may ask for.
 pub(super) const ALLOWED_RUNTIMES: Protection = Protection {

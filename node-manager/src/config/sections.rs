@@ -20,7 +20,7 @@ use shuffle::ShuffleConfig;
 
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
-use crate::runtimes::Runtimes;
+use node_core::Runtimes;
 
 /// Configuration of the agent, valid as a whole.
 #[derive(Clone, Debug, PartialEq)]

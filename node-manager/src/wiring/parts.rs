@@ -32,7 +32,6 @@ use crate::node_identity;
 use crate::node_labels::{NodeReports, Providers, Reread};
 use crate::performer::Performer;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
-use crate::runtimes::RuntimeChecks;
 use crate::worker_channels::WorkerSenders;
 
 /// How long the stop waits for folders that are due to go: half of what this step of the end may
@@ -150,7 +149,6 @@ pub(super) fn make_monitor(
     Monitor::start(
         slices::monitor(config),
         Arc::clone(&performer.launcher),
-        Arc::clone(&performer.limits),
         classes,
         listener,
     )
@@ -361,8 +359,6 @@ pub(super) fn make_performer(
         logs: logs
             .transpose()
             .map_err(starting("the threads that upload logs"))?,
-        runtimes: RuntimeChecks::new(config.launch.runtimes),
-        limits: Arc::default(),
         services,
         localizations: senders.localizations.clone(),
         metrics: Arc::clone(&shared.metrics),

@@ -287,6 +287,7 @@ pub(super) fn core(
         }),
         track_stopped_ms: config.rm.stopped_containers_tracked_ms,
         can_freeze,
+        runtimes: config.launch.runtimes,
         private_output: config.web.acl_enabled,
         contexts: config.contexts,
         service_metadata,

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use container_runtime::isolation::IsolationEvent;
-use container_runtime::launch::{LaunchEvent, LaunchTimings};
+use container_runtime::launch::{Adoption, LaunchEvent, LaunchTimings};
 use node_core::recovery::Stage;
-use node_core::{AdoptOrder, Effect, Record, StoreOrder, WorkerEvent};
+use node_core::{Effect, Record, StoreOrder, WorkerEvent};
 use node_manager::recovery::writes_of;
 use records::{ContainerExitStatus, ContainerId};
 use sched::ContainerSpec;
@@ -64,7 +64,10 @@ impl Agent {
             Effect::Terminate(id) => self.order_end(id, false, ground, context),
             Effect::ForceKill(id) => self.order_end(id, true, ground, context),
             Effect::Adopt(order) => self.adopt(&order, ground, context),
-            Effect::Store(order) => self.store(&order, ground, context),
+            Effect::Store(order) => store(&order, ground, context),
+            Effect::Reap { id, pid } => {
+                self.after_commit(Waiting::Reap(id, pid), ground, context);
+            }
             Effect::AllEnded => {
                 if self.stage == Loop::Resyncing {
                     self.stage = Loop::Registering;
@@ -209,7 +212,7 @@ impl Agent {
     }
 
     /// Watches a process of an earlier agent. One that has ended is reported at once.
-    fn adopt(&self, order: &AdoptOrder, ground: &Ground<'_>, context: &mut Context) {
+    fn adopt(&self, order: &Adoption, ground: &Ground<'_>, context: &mut Context) {
         let (id, identity) = (order.spec.id, order.process);
         if !ground.machine.lives(id) {
             let status = ground.machine.ended(id, identity);
@@ -233,20 +236,14 @@ impl Agent {
         };
         self.launch_event(reading_ms.min(READING_MS), exited, context);
     }
+}
 
-    fn store(&mut self, order: &StoreOrder, ground: &mut Ground<'_>, context: &mut Context) {
-        let is_kill =
-            matches!(order, StoreOrder::State(_, record) if record.stage() == Stage::Killing);
-        if is_kill && context.is_planted(Planted::KillNotStored) {
-            return;
-        }
-        for write in writes_of(order) {
-            ground.disk.write(write_of(write));
-        }
-        if let StoreOrder::State(id, record) = order
-            && let Some(ended) = record.ended()
-        {
-            self.after_commit(Waiting::Release(*id, ended), ground, context);
-        }
+fn store(order: &StoreOrder, ground: &mut Ground<'_>, context: &Context) {
+    let is_kill = matches!(order, StoreOrder::State(_, record) if record.stage() == Stage::Killing);
+    if is_kill && context.is_planted(Planted::KillNotStored) {
+        return;
+    }
+    for write in writes_of(order) {
+        ground.disk.write(write_of(write));
     }
 }

@@ -9,7 +9,8 @@ use launch_context::ContextLimits;
 use localize::{ContainerDirs, ContainerFolder};
 use node_core::recovery::{Decided, Pending, Recovered, Suspects, decide, judge};
 use node_core::{
-    Attempts, Core, CoreConfig, CoreParts, Machine as MachineName, RestoredState, ServiceMetadata,
+    Attempts, Core, CoreConfig, CoreParts, Machine as MachineName, RestoredState, Runtimes,
+    ServiceMetadata,
 };
 use node_manager::recovery::{FoundState, KeyWriter, SPACES};
 use node_manager::resource_manager::{Intervals, NodeDescription, Session};
@@ -271,6 +272,7 @@ fn core_config(config: &NodeConfig) -> CoreConfig {
         log_aggregation: None,
         track_stopped_ms: 600_000,
         can_freeze: true,
+        runtimes: Runtimes::Ignored,
         contexts: ContextLimits {
             resources_max: 100,
             bytes_max: 1 << 20,

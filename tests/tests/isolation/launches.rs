@@ -152,13 +152,8 @@ impl Node {
             version: 0,
         };
         let plan = self.plan(spec, command);
-        self.isolation.announce(spec);
-        let launched = self.launcher.launch_with(
-            spec.id,
-            class,
-            Box::new(move || Ok(Planned::Ready(Box::new(plan)))),
-        );
-        launched.unwrap();
+        let make_plan = Box::new(move || Ok(Planned::Ready(Box::new(plan))));
+        self.launcher.launch_with(spec, make_plan).unwrap();
         spec
     }
 

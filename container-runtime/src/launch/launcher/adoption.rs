@@ -4,27 +4,27 @@
 use std::sync::Arc;
 
 use keeper::ProcessIdentity;
-use localize::ContainerFolder;
+use localize::{ContainerFolder, UserName};
 use records::ContainerId;
+use sched::ContainerSpec;
 
 use super::Launcher;
 use crate::launch::exit_watch::Watch;
 use crate::launch::leader::{AdoptedLeader, WatchedLeader};
-use crate::launch::places::turns_of;
 
 /// Process of a container that an earlier agent started.
 #[derive(Clone, Debug)]
 pub struct Adoption {
-    /// Id of the container.
-    pub id: ContainerId,
+    /// Id, size and type of the container.
+    pub spec: ContainerSpec,
     /// The application's submitter.
-    pub user: Arc<str>,
+    pub user: UserName,
     /// Session leader and process group, alive or not.
     pub process: ProcessIdentity,
     /// Folder of its output.
     pub log_dir: ContainerFolder,
-    /// Whether it has cgroups, as [`crate::isolation::Isolation::adopt`] says.
-    pub is_confined: bool,
+    /// Whether the container is frozen, and to stay so.
+    pub is_frozen: bool,
 }
 
 impl Launcher {
@@ -32,23 +32,25 @@ impl Launcher {
     /// end comes as events, at once if it has ended already; `Launched` does not come.
     pub fn adopt(&self, adoption: Adoption) {
         let Adoption {
-            id,
+            spec,
             user,
             process,
             log_dir,
-            is_confined,
+            is_frozen,
         } = adoption;
-        let Some(orders) = self.registry.adopt(id, process) else {
+        let id = spec.id;
+        let Some(orders) = self.registry.adopt(spec, process) else {
             tracing::error!(container = %id, "a container of an earlier run is known already");
             return;
         };
-        let confined = self.isolation.as_ref().filter(|_| is_confined);
+        let confined = self.isolation.as_ref();
+        let confined = confined.filter(|isolation| isolation.adopt(spec, is_frozen));
         let exits = self.outlives.as_ref();
         let exits = exits.map(|outlives| outlives.exits.clone());
         let _runtime = self.runtime.enter();
         let watch = Watch {
             id,
-            user: turns_of(&user),
+            user,
             leader: WatchedLeader::Adopted(AdoptedLeader::of(process, exits)),
             orders,
             log_dir,

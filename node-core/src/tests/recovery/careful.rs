@@ -1,9 +1,5 @@
 //! Crashes in a row: what was in progress at two of them fails, and what was beside it goes on.
 
-use std::path::{Path, PathBuf};
-
-use dir_handle::DirHandle;
-use localize::{ContainerDirs, ContainerFolder};
 use log_aggregation::Outcome;
 use log_aggregation::upload::Uploaded;
 use wire::proto::hadoop_yarn::{ContainerRetryContextProto, ContainerRetryPolicyProto};
@@ -12,19 +8,6 @@ use super::reinit::context;
 use super::*;
 use crate::order::LogOrder;
 use crate::recovery::ApplicationStage;
-
-/// Returns an open folder in place of a container's.
-fn some_dirs() -> ContainerDirs {
-    let root = Arc::new(DirHandle::open_ambient(Path::new("/")).unwrap());
-    let folder = || ContainerFolder::new(Arc::clone(&root), Path::new("/"), PathBuf::new());
-    ContainerDirs {
-        work_dir: folder(),
-        log_dir: folder(),
-        local_dirs: Vec::new(),
-        local_user_dirs: Vec::new(),
-        log_dirs: Vec::new(),
-    }
-}
 
 impl CrashingNode {
     /// Starts a container whose resources are still to be localized.

@@ -1,7 +1,7 @@
 //! Protections that the agent lacks: refused, or accepted by name.
 
 use super::*;
-use crate::runtimes::Runtimes;
+use node_core::Runtimes;
 
 const ACCEPT: &str = "agent.accept-unsafe";
 

@@ -32,11 +32,11 @@ pub enum Runtimes {
     "Unable to prepare container: Requested runtime not allowed. {VARIABLE} is {0}, and whatever \
      yarn.nodemanager.runtime.linux.allowed-runtimes lists, this node has the runtime {PLAIN} only"
 )]
-pub struct RuntimeNotAllowed(String);
+pub(crate) struct RuntimeNotAllowed(String);
 
 /// Judge of the launches of a node.
 #[derive(Debug, Default)]
-pub struct RuntimeChecks {
+pub(crate) struct RuntimeChecks {
     runtimes: Runtimes,
     /// Applications whose containers are known to ask for what they do not get.
     warned: BTreeSet<ApplicationId>,
@@ -45,7 +45,7 @@ pub struct RuntimeChecks {
 impl RuntimeChecks {
     /// Returns a judge that has seen no launch.
     #[must_use]
-    pub fn new(runtimes: Runtimes) -> Self {
+    pub(crate) fn new(runtimes: Runtimes) -> Self {
         Self {
             runtimes,
             warned: BTreeSet::new(),
@@ -57,7 +57,7 @@ impl RuntimeChecks {
     ///
     /// # Errors
     /// Runtime that this node does not have and must not ignore.
-    pub fn check(
+    pub(crate) fn check(
         &mut self,
         application: ApplicationId,
         environment: &BTreeMap<String, String>,
@@ -81,7 +81,7 @@ impl RuntimeChecks {
     }
 
     /// Forgets an application that has ended on this node.
-    pub fn forget(&mut self, application: ApplicationId) {
+    pub(crate) fn forget(&mut self, application: ApplicationId) {
         self.warned.remove(&application);
     }
 }
