@@ -266,7 +266,17 @@ impl Core {
         resources: Vec<LocalizedResource>,
         now: Now,
     ) {
-        let Some(record) = self.containers.get_mut(&id) else {
+        // The resources of one that has ended meanwhile are released already.
+        let summary = self.scheduler.summary(&id);
+        let record = self.containers.get_mut(&id);
+        let is_over = summary.is_none_or(|summary| {
+            let state = summary.state;
+            matches!(
+                state,
+                ContainerState::Completing(_) | ContainerState::Done(_)
+            )
+        });
+        let Some(record) = record.filter(|_| !is_over) else {
             return;
         };
         record.localized.extend(resources.iter().cloned());

@@ -201,6 +201,28 @@ fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
 }
 
 #[test]
+fn resources_that_come_after_the_containers_end_get_no_links() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let made = node.core.containers[&id].dirs.set(some_dirs());
+    made.expect("the launch has made none");
+    let asked = node.core.localize_more(asker(), id, vec![resource("a")]);
+    asked.unwrap();
+    node.exit(1, 0);
+    node.core.take_effects();
+    let fetched = WorkerEvent::Localized {
+        id,
+        purpose: LocalizeFor::Running,
+        took: Duration::ZERO,
+        resources: vec![localized("a")],
+    };
+    node.core.handle(fetched, node.now, 0);
+    let effects = node.core.take_effects();
+    assert!(effects.is_empty(), "{effects:?}");
+    assert_eq!(node.core.containers[&id].localized, []);
+}
+
+#[test]
 fn a_container_killed_during_its_restart_holds_no_context() {
     let id = container_id(1);
     let mut node = running("first");
