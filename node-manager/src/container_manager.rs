@@ -45,10 +45,9 @@ use self::counting::TokenUse;
 pub use self::proxied_starts::TAGS_VARIABLE;
 use self::proxied_starts::{ProxiedStarts, confirm_pipelines};
 pub(crate) use self::read::read_signal;
-pub use self::read::{Verified, read_asker, start_request, verified};
+pub use self::read::{Verified, read_asker, read_reinit, start_request, verified};
 use self::read::{
-    bound, claimed_container, claimed_id, failure, last_of_each, published, read_ids, read_reinit,
-    stopping,
+    bound, claimed_container, claimed_id, failure, last_of_each, published, read_ids, stopping,
 };
 
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the

@@ -4,7 +4,11 @@
 mod calls;
 mod effects;
 mod heartbeats;
+mod kind;
 mod start;
+mod told;
+
+pub use kind::KINDS;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +23,7 @@ use node_manager::secrets::NodeSecrets;
 use records::{ContainerId, ContainerName, Now};
 use sim::{Clock, Disk, Random, Write};
 
+use self::told::Told;
 use crate::context::Context;
 use crate::event::{AgentEvent, Call, Client, Host, Reply, Request};
 use crate::machine::Machine;
@@ -122,6 +127,10 @@ pub struct Agent {
     /// Virtual time of the last answer of the cgroups' owner, which answers in order.
     frozen_at: u64,
     queue_limit: Option<usize>,
+    /// What workers were told that answer nothing.
+    told: Told,
+    /// An open directory, in place of those of containers.
+    directory: Arc<dir_handle::DirHandle>,
 }
 
 impl Agent {
@@ -153,7 +162,12 @@ impl Agent {
                 ground.disk.end_commit();
                 self.committed(ground, context);
             }
-            AgentEvent::Work(event) => self.core.handle(event, now, now.mono.0 * 1_000),
+            AgentEvent::Work(event) => {
+                if let WorkerEvent::LogsUploaded(outcome) = &event {
+                    self.told.uploaded(outcome.application);
+                }
+                self.core.handle(event, now, now.mono.0 * 1_000);
+            }
             AgentEvent::Spawn(spec, plan) => self.spawn(spec, plan, ground, context),
             AgentEvent::Freeze(id, freeze) => self.freeze(id, freeze, ground, context),
         }

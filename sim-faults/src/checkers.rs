@@ -59,6 +59,9 @@ pub trait Checker {
 /// Name of the property that everything comes to its end, at which the world itself looks.
 pub const FINISHES: &str = "finishes";
 
+/// Name of the property that workers are told what is true, which their model looks at.
+pub const WORKERS: &str = "workers";
+
 /// Returns all checkers.
 #[must_use]
 pub fn all(facts: &Facts) -> Vec<Box<dyn Checker>> {

@@ -1,10 +1,13 @@
 //! What every part of the world shares: the event queue, the network and the observer.
 
+use std::collections::BTreeSet;
+
 use records::{ApplicationAttemptId, ContainerId};
 use sim::{EventQueue, Network};
 
+use crate::checkers::WORKERS;
 use crate::event::{AgentEvent, Call, Client, Event, Host, MachineEvent, Reply, Request};
-use crate::finding::Finding;
+use crate::finding::{Checked, Finding};
 use crate::observation::Observation;
 use crate::planted::Planted;
 use crate::watch::Watch;
@@ -24,6 +27,8 @@ pub struct Context {
     pub born_masters: Vec<(ContainerId, usize)>,
     /// AMs that have ended, until the world takes them.
     pub gone_masters: Vec<ApplicationAttemptId>,
+    /// Kinds of effects that agents have performed.
+    pub performed: BTreeSet<&'static str>,
     /// Fault planted on purpose.
     pub planted: Option<Planted>,
     calls: u64,
@@ -39,6 +44,7 @@ impl Context {
             watch,
             born_masters: Vec::new(),
             gone_masters: Vec::new(),
+            performed: BTreeSet::new(),
             planted,
             calls: 0,
         }
@@ -66,6 +72,14 @@ impl Context {
     pub fn violated(&mut self, checker: &'static str, id: ContainerId, what: String) {
         let now = self.now_ms();
         self.watch.violated(checker, now, Finding::of(id, what));
+    }
+
+    /// Records a claim about a node's workers that is false.
+    pub fn check(&mut self, checked: Checked) {
+        if let Err(finding) = checked {
+            let now = self.now_ms();
+            self.watch.violated(WORKERS, now, finding);
+        }
     }
 
     /// Makes a call; an answer or [`Event::Timeout`] follows. Returns its number.

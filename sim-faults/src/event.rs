@@ -7,7 +7,7 @@ use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerLaunchContextProto,
     NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, RegisterNodeManagerRequestProto,
-    RegisterNodeManagerResponseProto,
+    RegisterNodeManagerResponseProto, StringLocalResourceMapProto,
 };
 use wire::token::Token;
 
@@ -73,6 +73,23 @@ pub enum Request {
     Stop(Box<(Token, Vec<ContainerId>)>),
     /// `updateContainer`.
     Update(Box<(Token, Vec<TokenProto>)>),
+    /// A change of a running container.
+    Change(Box<(Token, ContainerId, Change)>),
+}
+
+/// Change of a running container.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// `localize`.
+    Localize(Vec<StringLocalResourceMapProto>),
+    /// `reInitializeContainer`, and whether the way back is given up at once.
+    Reinitialize(Box<ContainerLaunchContextProto>, bool),
+    /// `restartContainer`.
+    Restart,
+    /// `rollbackLastReInitialization`.
+    RollBack,
+    /// `commitLastReInitialization`.
+    Commit,
 }
 
 /// Answers to each container of a call: `Err` is the exception's text.

@@ -45,6 +45,7 @@ pub mod scenario;
 pub mod watch;
 pub mod world;
 
+pub use agent::KINDS;
 pub use scenario::{Scenario, Size};
 pub use watch::Violation;
 pub use world::{Outcome, run};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use keeper::{FoundStart, ProcessIdentity};
-use records::{ContainerId, ContainerName, Resource};
+use records::{ApplicationId, ContainerId, ContainerName, Resource};
 use sched::ContainerSpec;
 use sim::Random;
 
@@ -142,6 +142,16 @@ impl Machine {
     #[must_use]
     pub fn lives(&self, id: ContainerId) -> bool {
         self.processes.contains_key(&id)
+    }
+
+    /// Returns the containers of an application that have processes.
+    pub fn processes_of(
+        &self,
+        id: ApplicationId,
+    ) -> impl Iterator<Item = (ContainerId, ProcessIdentity)> {
+        let processes = self.processes.iter();
+        let processes = processes.filter(move |(of, _)| of.application_id() == id);
+        processes.map(|(of, process)| (*of, process.identity))
     }
 
     /// Returns the number of children that the keeper remembers, ended or not.

@@ -30,6 +30,9 @@ const FAILURES_MAX: u32 = 40;
 /// parts per million.
 const WHIM: u32 = 40_000;
 
+/// Probability that it has a guaranteed container changed instead, in parts per million.
+const CHANGE: u32 = 800_000;
+
 /// State of the AM's registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -248,6 +251,7 @@ impl Master {
                     ..UpdateContainerRequestProto::default()
                 });
             }
+            None if self.random.chance(CHANGE) => self.change(id, context),
             _ => self.stop(id, context),
         }
     }

@@ -17,6 +17,8 @@ pub struct NodeConfig {
     pub scheduler: ContainerSchedulerConfig,
     /// Whether containers live through a resync.
     pub keeps_containers_on_resync: bool,
+    /// Whether logs are aggregated.
+    pub aggregates_logs: bool,
     /// An open directory, in place of those of containers.
     pub directory: Arc<dir_handle::DirHandle>,
 }

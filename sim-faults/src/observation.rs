@@ -61,6 +61,13 @@ pub enum Observation {
         /// The container.
         id: ContainerId,
     },
+    /// A node has accepted that a container is launched again in its place.
+    Restarts {
+        /// Node that runs it.
+        node: usize,
+        /// The container.
+        id: ContainerId,
+    },
     /// A process of a container exists.
     ProcessStarted {
         /// Node that runs it.
@@ -169,6 +176,7 @@ impl Observation {
             | Self::Completed { id, .. }
             | Self::StartAcknowledged { id, .. }
             | Self::StopAcknowledged { id, .. }
+            | Self::Restarts { id, .. }
             | Self::ProcessStarted { id, .. }
             | Self::ProcessEnded { id, .. }
             | Self::Frozen { id, .. }
@@ -194,6 +202,7 @@ impl Observation {
             | Self::MasterLaunched { node, .. }
             | Self::StartAcknowledged { node, .. }
             | Self::StopAcknowledged { node, .. }
+            | Self::Restarts { node, .. }
             | Self::ProcessStarted { node, .. }
             | Self::ProcessEnded { node, .. }
             | Self::Frozen { node, .. }

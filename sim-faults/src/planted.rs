@@ -2,7 +2,7 @@
 //! passes between the code under test and the simulated world, as a defect of the code would. None
 //! is part of a shipped program: nothing but the simulation's own programs depends on this crate.
 
-use crate::checkers::FINISHES;
+use crate::checkers::{FINISHES, WORKERS};
 
 /// A planted fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,15 @@ pub enum Planted {
     LateLaunchLives,
     /// A restarted agent gives the room of processes away that it kills.
     StrangersTakeNothing,
+    /// Workers do not hear of a change of size or type.
+    ChangeNotTold,
+    /// The resources of a container that has ended are not released.
+    ResourcesKept,
 }
 
 impl Planted {
     /// Every planted fault.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::EveryAnswerCounts,
         Self::EndRepeated,
         Self::RepeatedOrdersDropped,
@@ -64,6 +68,8 @@ impl Planted {
         Self::LostIsSuccess,
         Self::LateLaunchLives,
         Self::StrangersTakeNothing,
+        Self::ChangeNotTold,
+        Self::ResourcesKept,
     ];
 
     /// Returns the name of the checker whose property this fault violates.
@@ -82,6 +88,7 @@ impl Planted {
             Self::IdsReused => "unique-ids",
             Self::LostIsSuccess => "exit-truth",
             Self::LateLaunchLives => "leftovers",
+            Self::ChangeNotTold | Self::ResourcesKept => WORKERS,
         }
     }
 }

@@ -152,7 +152,9 @@ impl ResourceManager {
                 let finished = self.core.finish_master(attempt, &request, now);
                 finished.map(|_| Reply::Done)
             }
-            Request::Start(_) | Request::Stop(_) | Request::Update(_) => return,
+            Request::Start(_) | Request::Stop(_) | Request::Update(_) | Request::Change(_) => {
+                return;
+            }
         };
         let reply = reply.unwrap_or_else(|refusal| Reply::Refused(refusal.to_string()));
         context.reply(Host::Rm, call, reply);

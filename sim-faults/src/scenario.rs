@@ -17,6 +17,9 @@ pub const CAPACITY: Resource = Resource::new(8_192, 8);
 /// Milliseconds from SIGTERM to SIGKILL.
 pub const SIGKILL_DELAY_MS: u64 = 250;
 
+/// Name of the auxiliary service that nodes have.
+pub const SERVICE: &str = "mapreduce_shuffle";
+
 /// Name of a node's host, before its number.
 const HOST: &str = "n";
 
@@ -116,6 +119,7 @@ pub struct Scenario {
     pauses: bool,
     keeps_containers_on_resync: bool,
     queue_length_max: usize,
+    aggregates_logs: bool,
 }
 
 impl Scenario {
@@ -241,6 +245,7 @@ impl Scenario {
             pauses: random.chance(500_000),
             keeps_containers_on_resync: random.chance(850_000),
             queue_length_max: usize::try_from(random.within(2..=20)).unwrap_or(2),
+            aggregates_logs: random.chance(500_000),
         }
     }
 
@@ -315,6 +320,7 @@ impl Scenario {
                 ..ContainerSchedulerConfig::default()
             },
             keeps_containers_on_resync: self.keeps_containers_on_resync,
+            aggregates_logs: self.aggregates_logs,
             directory: Arc::clone(directory),
         }
     }

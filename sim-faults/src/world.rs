@@ -1,7 +1,7 @@
 //! The simulated world: makes all parts from a scenario, and passes each event to the part that it
 //! is for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,6 +50,8 @@ pub struct Outcome {
     pub observed: u64,
     /// Number of containers that came to an AM.
     pub containers: u64,
+    /// Kinds of effects that agents have performed.
+    pub performed: BTreeSet<&'static str>,
     /// Virtual milliseconds.
     pub virtual_ms: u64,
 }
@@ -136,6 +138,7 @@ impl<'a> World<'a> {
             events: context.queue.events(),
             observed: context.watch.observed(),
             containers: context.watch.allocated(),
+            performed: context.performed.clone(),
             virtual_ms: context.now_ms(),
         }
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sim_faults::checkers::{self, FINISHES, Facts};
+use sim_faults::checkers::{self, FINISHES, Facts, WORKERS};
 use sim_faults::churn::churn;
 use sim_faults::hunt::catch;
 use sim_faults::planted::Planted;
 use sim_faults::scenario::{CAPACITY, SIGKILL_DELAY_MS};
-use sim_faults::{Outcome, Scenario, Size, run};
+use sim_faults::{KINDS, Outcome, Scenario, Size, run};
 
 /// Small clusters: their runs are short enough for every build, and nodes have more faults.
 const SIZE: Size = Size {
@@ -47,6 +47,9 @@ fn no_property_is_violated_by_the_fixed_seeds() {
         containers > 1_000,
         "only {containers} containers came to an AM"
     );
+    let performed = outcomes.iter().flat_map(|outcome| &outcome.performed);
+    let performed: BTreeSet<&str> = performed.copied().collect();
+    assert_eq!(performed, KINDS.into(), "every kind of effect is performed");
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn each_checker_catches_a_planted_fault() {
     };
     let checkers = checkers::all(&facts);
     let names = checkers.iter().map(|checker| checker.name());
-    let names: BTreeSet<&str> = names.chain([FINISHES]).collect();
+    let names: BTreeSet<&str> = names.chain([FINISHES, WORKERS]).collect();
     let expected: BTreeSet<&str> = Planted::ALL.map(Planted::expected).into();
     assert_eq!(names, expected);
 }

@@ -85,7 +85,7 @@ pub fn start_request(
 ///
 /// # Errors
 /// Those of [`LaunchContext::read`].
-pub(super) fn read_reinit(
+pub fn read_reinit(
     context: ContainerLaunchContextProto,
     auto_commit: bool,
     keeps_records: bool,

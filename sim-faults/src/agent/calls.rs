@@ -2,8 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use launch_context::read_resources;
 use node_core::{Asker, StartOutcome};
-use node_manager::container_manager::{read_asker, start_request, verified};
+use node_manager::container_manager::{read_asker, read_reinit, start_request, verified};
 use records::ContainerId;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
@@ -12,7 +13,7 @@ use wire::token::Token;
 
 use super::{Agent, Ground, Promise, Waiting};
 use crate::context::Context;
-use crate::event::{Call, Each, Event, Host, Reply, Request, Start};
+use crate::event::{Call, Change, Each, Event, Host, Reply, Request, Start};
 use crate::fault::Fault;
 use crate::faults;
 use crate::observation::Observation;
@@ -36,6 +37,10 @@ impl Agent {
             Request::Start(start) => self.accept(start.0, start.1, context),
             Request::Stop(stop) => self.stop(&stop.0, &stop.1, context),
             Request::Update(update) => self.update(&update.0, &update.1, context),
+            Request::Change(change) => {
+                let (token, id, change) = *change;
+                self.change(&token, id, change, context)
+            }
             Request::RegisterNode(_)
             | Request::Heartbeat(_)
             | Request::RegisterMaster(..)
@@ -128,6 +133,33 @@ impl Agent {
             each.push((id, updated.map_err(|error| error.message)));
         }
         Ok((each, Promise::Nothing))
+    }
+
+    fn change(
+        &mut self,
+        token: &Token,
+        id: ContainerId,
+        change: Change,
+        context: &mut Context,
+    ) -> Refused {
+        let asker = self.asker(token)?;
+        let now = self.now(context);
+        let restarts = !matches!(change, Change::Localize(_) | Change::Commit);
+        let changed = match change {
+            Change::Localize(resources) => read_resources(resources)
+                .and_then(|resources| self.core.localize_more(asker, id, resources)),
+            Change::Reinitialize(context, commits) => read_reinit(*context, commits, true)
+                .and_then(|next| self.core.reinitialize(asker, id, next, now)),
+            Change::Restart => self.core.restart_container(asker, id, now),
+            Change::RollBack => self.core.roll_back_reinit(asker, id, now),
+            Change::Commit => self.core.commit_reinit(asker, id, now),
+        };
+        if changed.is_ok() && restarts {
+            let node = self.node;
+            context.observe(Observation::Restarts { node, id });
+        }
+        let outcome = changed.map_err(|error| error.message);
+        Ok((vec![(id, outcome)], Promise::Nothing))
     }
 
     /// Notes what an answer promises. Now and then, this is the agent's last act.

@@ -4,12 +4,18 @@ use std::time::Duration;
 
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{Adoption, LaunchEvent, LaunchTimings};
+use localize::LocalizedResource;
+use log_aggregation::Outcome;
+use log_aggregation::upload::{UploadError, Uploaded};
 use node_core::recovery::Stage;
-use node_core::{Effect, Record, StoreOrder, WorkerEvent};
+use node_core::{Effect, LocalizeFor, LogOrder, Record, StoreOrder, WorkerEvent};
 use node_manager::recovery::writes_of;
 use records::{ContainerExitStatus, ContainerId};
 use sched::ContainerSpec;
 
+use super::kind::kind;
+use super::start::dirs_in;
+use super::told::localized;
 use super::{Agent, Ground, Loop, Waiting, write_of};
 use crate::context::Context;
 use crate::event::AgentEvent;
@@ -32,38 +38,50 @@ impl Agent {
         context: &mut Context,
     ) {
         let node = self.node;
+        context.performed.insert(kind(&effect));
         match effect {
             Effect::Launch(order) => {
+                context.check(self.told.launch(&order));
+                let _known = order.dirs.set(dirs_in(&self.directory));
                 let plan = Plan::of(order.spec.id, &order.context.context.commands);
                 self.launching.insert(order.spec.id);
                 let delay = ground.pace.launch.sample(ground.random);
                 self.later(delay, AgentEvent::Spawn(order.spec, plan), context);
             }
-            Effect::Localize { id, purpose, .. } => {
-                let delay = ground.pace.localize.sample(ground.random);
-                let took = Duration::from_millis(delay);
-                let event = if ground.random.chance(ground.failures.localize) {
-                    WorkerEvent::LocalizationFailed {
-                        id,
-                        purpose,
-                        took,
-                        diagnostics: "the simulation fails this localization".to_owned(),
-                    }
-                } else {
-                    WorkerEvent::Localized {
-                        id,
-                        purpose,
-                        took,
-                        resources: Vec::new(),
-                    }
-                };
-                self.later(delay, AgentEvent::Work(event), context);
+            Effect::Localize {
+                id,
+                set,
+                purpose,
+                resources,
+                ..
+            } => {
+                let links: Vec<String> = resources.into_iter().map(|(link, _)| link).collect();
+                self.told.localize(id, set, links.iter().cloned());
+                let resources = links.into_iter().map(|link| localized(id, set, link));
+                self.localize(id, purpose, resources.collect(), ground, context);
             }
             Effect::Pause(id) => self.order_freeze(id, true, ground, context),
             Effect::Resume(id) => self.order_freeze(id, false, ground, context),
             Effect::Terminate(id) => self.order_end(id, false, ground, context),
             Effect::ForceKill(id) => self.order_end(id, true, ground, context),
-            Effect::Adopt(order) => self.adopt(&order, ground, context),
+            Effect::Signal { id, signal, .. } => {
+                if ground.machine.lives(id) {
+                    let diagnostics = format!("Sent signal {}", signal.as_str());
+                    let event = WorkerEvent::Signalled { id, diagnostics };
+                    self.later(0, AgentEvent::Work(event), context);
+                }
+            }
+            Effect::Adopt(order) => {
+                self.told.size(order.spec);
+                self.adopt(&order, ground, context);
+            }
+            Effect::ApplyLimits(spec) => {
+                if !context.is_planted(Planted::ChangeNotTold) {
+                    self.told.size(spec);
+                }
+            }
+            Effect::SetNodeResource(total) => self.told.node_resource = Some(total),
+            Effect::SetQueuingLimit(limit) => self.told.queuing_limit = Some(limit),
             Effect::Store(order) => store(&order, ground, context),
             Effect::Reap { id, pid } => {
                 self.after_commit(Waiting::Reap(id, pid), ground, context);
@@ -75,25 +93,94 @@ impl Agent {
                 }
             }
             Effect::HeartbeatNow => self.beat_early(context),
-            Effect::Record(Record::Note(note)) => {
-                context.observe(Observation::Noted { node, note });
+            Effect::Record(record) => {
+                context.check(self.told.record(&record));
+                if let Record::Note(note) = record {
+                    context.observe(Observation::Noted { node, note });
+                }
             }
-            Effect::CleanUp { id, .. } => context.observe(Observation::Done { node, id }),
-            Effect::Record(_)
-            | Effect::InitializeApplication { .. }
-            | Effect::Link(_)
-            | Effect::ApplyLimits(_)
-            | Effect::SetNodeResource(_)
-            | Effect::SetQueuingLimit(_)
-            | Effect::Signal { .. }
-            | Effect::UseSets { .. }
-            | Effect::ReleaseResources(_)
-            | Effect::ForgetResources(_)
-            | Effect::FinishApplication { .. }
-            | Effect::EndPipelines(_)
-            | Effect::Logs(_)
-            | Effect::DeleteLogs(_) => {}
+            Effect::Link(order) => context.check(self.told.link(order.id, &order.resources)),
+            Effect::UseSets { id, sets } => self.told.use_sets(id, sets),
+            Effect::ReleaseResources(id) => {
+                if !context.is_planted(Planted::ResourcesKept) {
+                    self.told.release(id);
+                }
+            }
+            Effect::ForgetResources(id) => self.told.release(id),
+            Effect::CleanUp { id, .. } => {
+                context.observe(Observation::Done { node, id });
+                context.check(self.told.clean_up(id));
+            }
+            Effect::InitializeApplication { id, .. } => self.told.initialize(id),
+            Effect::FinishApplication { id, .. } => {
+                let mut running = ground.machine.processes_of(id);
+                let running = running.find(|(id, process)| !self.is_of_stranger(*id, *process));
+                context.check(self.told.finish(id, running.map(|(id, _)| id)));
+            }
+            Effect::EndPipelines(id) => self.told.end_pipelines(id),
+            Effect::Logs(order) => self.order_logs(&order, ground, context),
+            Effect::DeleteLogs(id) => context.check(self.told.delete_logs(node, id)),
         }
+    }
+
+    fn localize(
+        &self,
+        id: ContainerId,
+        purpose: LocalizeFor,
+        resources: Vec<LocalizedResource>,
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) {
+        let delay = ground.pace.localize.sample(ground.random);
+        let took = Duration::from_millis(delay);
+        let event = if ground.random.chance(ground.failures.localize) {
+            WorkerEvent::LocalizationFailed {
+                id,
+                purpose,
+                took,
+                diagnostics: "the simulation fails this localization".to_owned(),
+            }
+        } else {
+            WorkerEvent::Localized {
+                id,
+                purpose,
+                took,
+                resources,
+            }
+        };
+        self.later(delay, AgentEvent::Work(event), context);
+    }
+
+    fn order_logs(&mut self, order: &LogOrder, ground: &mut Ground<'_>, context: &mut Context) {
+        let begins = match self.told.logs(self.node, order) {
+            Ok(begins) => begins,
+            Err(finding) => return context.check(Err(finding)),
+        };
+        let LogOrder::Finish(application) = order else {
+            return;
+        };
+        if !begins && self.told.is_uploading(*application) {
+            return;
+        }
+        let fails = begins && ground.random.chance(ground.failures.localize);
+        let result = if fails {
+            let reason = std::io::Error::other("the simulation fails this upload");
+            Err(UploadError::not_begun(reason))
+        } else {
+            Ok(Uploaded::default())
+        };
+        let delay = if begins {
+            ground.pace.localize.sample(ground.random)
+        } else {
+            0
+        };
+        let outcome = Outcome {
+            application: *application,
+            result,
+            is_last: true,
+        };
+        let event = AgentEvent::Work(WorkerEvent::LogsUploaded(outcome));
+        self.later(delay, event, context);
     }
 
     fn later(&self, delay_ms: u64, event: AgentEvent, context: &mut Context) {

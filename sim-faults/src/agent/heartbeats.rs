@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use container_runtime::launch::ContainerSignal;
 use container_runtime::monitor::Sample;
 use node_core::{Delivery, HeartbeatOrders, Wait};
 use node_manager::resource_manager::{Answer, Heartbeat, gap_after};
-use records::ContainerId;
+use records::{ContainerId, Resource};
 use wire::proto::hadoop_yarn::{ContainerIdProto, ContainerStateProto};
 
 use super::{Agent, Ground, Loop, Pending, Waiting};
@@ -13,9 +14,19 @@ use crate::context::Context;
 use crate::event::{AgentEvent, Reply, Request};
 use crate::observation::Observation;
 use crate::planted::Planted;
+use crate::scenario::CAPACITY;
 
 /// Milliseconds of the pause after a call without an answer.
 const PAUSE_MS: std::ops::RangeInclusive<u64> = 500..=2_500;
+
+/// Probability of a signal of a job client in an answer, in parts per million.
+const SIGNAL: u32 = 20_000;
+
+/// Probability that an operator changes the node's capacity, in parts per million.
+const RESIZE: u32 = 5_000;
+
+/// Capacity that operators leave a node.
+const HALF: Resource = Resource::new(CAPACITY.memory_mb / 2, CAPACITY.vcores / 2);
 
 /// Milliseconds before a registration that follows another at once.
 const RESYNC_MS: u64 = 1_000;
@@ -128,11 +139,13 @@ impl Agent {
                 match self.session.answered(*response) {
                     Answer::GoOn(mut orders, keys) => {
                         self.secrets.roll(keys);
+                        self.add_orders(&mut orders, ground, context);
                         self.observe_orders(&orders, context);
                         spoil_orders(&mut orders, &delivery, context);
                         self.core.heartbeat_answered(&delivery, *orders, now);
                         self.settle(ground, context);
                         self.observe_queue(context);
+                        context.check(self.told.compare(self.node, &self.core));
                         let interval = millis(self.session.interval());
                         let due = self.earliest_beat.max(context.now_ms());
                         let at = if self.beats_early {
@@ -216,6 +229,22 @@ impl Agent {
         }
         if let Some(limit) = orders.queuing_limit {
             self.queue_limit = limit.max_queue_length;
+        }
+    }
+
+    /// Adds orders of job clients and operators, which `mini_rm` does not pass on.
+    fn add_orders(&self, orders: &mut HeartbeatOrders, ground: &mut Ground<'_>, context: &Context) {
+        if ground.random.chance(SIGNAL) {
+            let id = ground.machine.any_task(ground.random);
+            let signal = ContainerSignal::OutputThreadDump;
+            orders.signals.extend(id.map(|id| (id, signal)));
+        }
+        let is_whole = self.told.node_resource.is_none_or(|it| it == CAPACITY);
+        if context.now_ms() >= ground.failures.agents_until_ms {
+            orders.resource = (!is_whole).then_some(CAPACITY);
+        } else if ground.random.chance(RESIZE) {
+            let resource = if is_whole { HALF } else { CAPACITY };
+            orders.resource = Some(resource);
         }
     }
 

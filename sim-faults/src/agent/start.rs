@@ -5,26 +5,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use dir_handle::DirHandle;
 use launch_context::ContextLimits;
 use localize::{ContainerDirs, ContainerFolder};
+use log_aggregation::policy::Policy;
 use node_core::recovery::{Decided, Pending, Recovered, Suspects, decide, judge};
 use node_core::{
-    Attempts, Core, CoreConfig, CoreParts, Machine as MachineName, RestoredState, Runtimes,
-    ServiceMetadata,
+    Attempts, Core, CoreConfig, CoreParts, Effect, LogAggregation, Machine as MachineName, Record,
+    RestoredState, Runtimes, ServiceMetadata,
 };
 use node_manager::recovery::{FoundState, KeyWriter, SPACES};
 use node_manager::resource_manager::{Intervals, NodeDescription, Session};
 use node_manager::secrets::NodeSecrets;
 use node_view::snapshot::{About, MemoryChecks};
-use records::{EpochMillis, Resource};
-use sched::{ContainerScheduler, ContainerState, RecoveredStage};
+use records::{ContainerId, EpochMillis, Resource};
+use sched::{ContainerScheduler, ContainerState, Note, RecoveredStage};
 use sim::Clock;
+use time::UtcOffset;
 
+use super::told::Told;
 use super::{Agent, Ground, KeyBuffer, Loop};
 use crate::context::Context;
 use crate::node_config::NodeConfig;
 use crate::observation::{Known, Observation};
 use crate::planted::Planted;
+use crate::scenario::SERVICE;
 
 /// Longest time that a killed process of nobody lives on, in milliseconds.
 const STUCK_MS_MAX: u64 = 30_000;
@@ -73,8 +78,12 @@ impl Agent {
                 .values_mut()
                 .for_each(|size| *size = Resource::default());
         }
+        for recovered in &decided.containers {
+            let paths = recovered.record.used_resources();
+            agent.told.recover(recovered.spec.id, paths);
+        }
         let dirs = |recovered: Recovered| {
-            let dirs = recovered.process.map(|_| dirs_in(config));
+            let dirs = recovered.process.map(|_| dirs_in(&config.directory));
             (recovered, dirs)
         };
         let state = RestoredState {
@@ -90,8 +99,12 @@ impl Agent {
         let now = agent.now(context);
         agent.core.restore(state, now);
         agent.report_ended_strangers(ground, context);
-        let known = agent.known();
+        let effects = agent.core.take_effects();
+        let known = agent.known(&effects);
         context.observe(Observation::AgentStarted { node, known });
+        for effect in effects {
+            agent.perform(effect, ground, context);
+        }
         agent.settle(ground, context);
         agent.plan_beat(context.now_ms(), context);
         agent
@@ -141,20 +154,35 @@ impl Agent {
             strangers: BTreeMap::new(),
             frozen_at: 0,
             queue_limit: None,
+            told: Told::default(),
+            directory: Arc::clone(&config.directory),
         }
     }
 
-    /// Returns what the core knows, for checkers.
-    fn known(&self) -> Known {
+    /// Returns what the core knows, for checkers. Containers whose starts are among the effects to
+    /// come still wait for them.
+    fn known(&self, effects: &[Effect]) -> Known {
+        let starting = |effect: &Effect| match effect {
+            Effect::Record(Record::Note(Note::Started { id, .. })) => Some(*id),
+            _ => None,
+        };
+        let starting: Vec<ContainerId> = effects.iter().filter_map(starting).collect();
+        let place_of = |id: &ContainerId| starting.iter().position(|other| other == id);
         let snapshot = self.core.snapshot();
         let mut known = Known::default();
-        let (mut waiting, mut started) = (Vec::new(), Vec::new());
+        let (mut first, mut waiting, mut started) = (Vec::new(), Vec::new(), Vec::new());
         for container in snapshot.containers {
             let entry = (container.id, container.execution_type);
             known.all.insert(container.id);
+            if let Some(place) = place_of(&container.id) {
+                first.push((place, entry));
+                continue;
+            }
             let is_ahead = matches!(
                 container.state,
-                ContainerState::Localizing | ContainerState::Queued { .. }
+                ContainerState::Localizing
+                    | ContainerState::Queued { .. }
+                    | ContainerState::Restarting
             );
             if !is_ahead {
                 known.begun.insert(container.id);
@@ -177,7 +205,10 @@ impl Agent {
         }
         waiting.sort_unstable();
         started.sort_unstable();
-        known.waiting = waiting.into_iter().map(|(_, entry)| entry).collect();
+        first.sort_unstable();
+        let first = first.into_iter().map(|(_, entry)| entry);
+        let waiting = waiting.into_iter().map(|(_, entry)| entry);
+        known.waiting = first.chain(waiting).collect();
         known.started = started.into_iter().map(|(_, entry)| entry).collect();
         known
     }
@@ -238,9 +269,9 @@ fn description(config: &NodeConfig) -> NodeDescription {
 }
 
 /// Returns folders that stand for those of any container: nothing is written into them.
-fn dirs_in(config: &NodeConfig) -> ContainerDirs {
+pub(super) fn dirs_in(directory: &Arc<DirHandle>) -> ContainerDirs {
     let folder = || {
-        let root = Arc::clone(&config.directory);
+        let root = Arc::clone(directory);
         ContainerFolder::new(root, Path::new("/"), PathBuf::new())
     };
     ContainerDirs {
@@ -269,7 +300,11 @@ fn core_config(config: &NodeConfig) -> CoreConfig {
             address: config.id.host.clone(),
         },
         log_retain_ms: 60_000,
-        log_aggregation: None,
+        log_aggregation: config.aggregates_logs.then_some(LogAggregation {
+            policy: Policy::All,
+            local_cleanup: true,
+            utc_offset: UtcOffset::UTC,
+        }),
         track_stopped_ms: 600_000,
         can_freeze: true,
         runtimes: Runtimes::Ignored,
@@ -279,7 +314,7 @@ fn core_config(config: &NodeConfig) -> CoreConfig {
             node_bytes_max: 64 << 20,
         },
         private_output: false,
-        service_metadata: ServiceMetadata::default(),
+        service_metadata: ServiceMetadata::new([(SERVICE.to_owned(), Vec::new())].into()),
         remembers: true,
         // No boot: the modelled monotonic clock begins with each agent, so records of an earlier
         // one are read by the wall clock.

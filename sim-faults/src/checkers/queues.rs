@@ -30,6 +30,11 @@ impl Queues {
                 self.started.remove(id);
                 Ok(())
             }
+            // It waits in its queue once more.
+            Observation::Restarts { id, .. } => {
+                self.started.remove(id);
+                Ok(())
+            }
             Observation::AgentStarted { known, .. } => self.restarted(known),
             _ => Ok(()),
         }

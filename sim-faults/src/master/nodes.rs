@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use records::{ContainerId, ExecutionType};
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerProto, LocalResourceProto, LocalResourceTypeProto,
-    LocalResourceVisibilityProto, StringLocalResourceMapProto, UrlProto,
+    LocalResourceVisibilityProto, StringBytesMapProto, StringLocalResourceMapProto, UrlProto,
 };
 
 use super::{Master, State};
 use crate::context::Context;
-use crate::event::{Client, Each, Host, Reply, Request, Start};
+use crate::event::{Change, Client, Each, Host, Reply, Request, Start};
 use crate::scenario;
 
 /// Calls after which an AM gives a container back.
@@ -71,7 +71,13 @@ impl Master {
     fn launch_context(&mut self) -> ContainerLaunchContextProto {
         let plan = scenario::task(&mut self.random);
         let has_resource = self.random.chance(300_000);
+        let is_served = self.random.chance(200_000);
+        let service_data = is_served.then(|| StringBytesMapProto {
+            key: Some(scenario::SERVICE.to_owned()),
+            value: Some(Vec::new().into()),
+        });
         ContainerLaunchContextProto {
+            service_data: service_data.into_iter().collect(),
             command: vec![plan.command()],
             local_resources: has_resource.then(resource).into_iter().collect(),
             ..ContainerLaunchContextProto::default()
@@ -85,6 +91,27 @@ impl Master {
             let request = Request::Stop(Box::new((token, vec![id])));
             self.call_node(node, request, NodeCall::Stop(id), context);
         }
+    }
+
+    /// Asks for a change of a running guaranteed container.
+    pub(super) fn change(&mut self, id: ContainerId, context: &mut Context) {
+        let node = self.held.get(&id).map(|held| held.node);
+        let token = node.and_then(|node| self.nm_tokens.get(&node).cloned());
+        let (Some(node), Some(token)) = (node, token) else {
+            return;
+        };
+        let change = match self.random.below(6) {
+            0 | 1 => Change::Localize(vec![resource()]),
+            2 | 3 => {
+                let next = Box::new(self.launch_context());
+                Change::Reinitialize(next, self.random.chance(500_000))
+            }
+            4 => Change::Restart,
+            _ if self.random.chance(500_000) => Change::RollBack,
+            _ => Change::Commit,
+        };
+        let request = Request::Change(Box::new((token, id, change)));
+        self.call_node(node, request, NodeCall::Update, context);
     }
 
     /// Brings a promotion to the container's node.

@@ -1,0 +1,242 @@
+//! What the workers of an agent have been told that answer nothing, and what must be true of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use localize::{LocalizedResource, SetNumber, UsedSets};
+use node_core::{Core, LaunchOrder, LogOrder, Record};
+use node_view::snapshot::{ApplicationState, NodeSnapshot};
+use records::{ApplicationId, ContainerId, Resource};
+use sched::{ContainerQueuingLimit, ContainerSpec};
+
+use crate::finding::{Checked, Finding};
+
+/// Knowledge of the workers of one agent.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Sizes and types of containers, for the launcher, the cgroups and the monitor.
+    sizes: BTreeMap<ContainerId, ContainerSpec>,
+    pub(super) node_resource: Option<Resource>,
+    pub(super) queuing_limit: Option<ContainerQueuingLimit>,
+    /// Resources that the localizer holds for containers, by set and link.
+    resources: BTreeMap<ContainerId, BTreeSet<(SetNumber, String)>>,
+    /// Applications that auxiliary services know.
+    served: BTreeSet<ApplicationId>,
+    /// Applications whose logs are aggregated; true: the last upload is under way.
+    logs: BTreeMap<ApplicationId, bool>,
+    /// Applications that are over, and whose pipelines are not.
+    ending: BTreeSet<ApplicationId>,
+    /// Containers whose completion was recorded.
+    completed: BTreeSet<ContainerId>,
+}
+
+/// Returns the localized resource of this set and link, whose path tells both.
+pub(super) fn localized(id: ContainerId, set: SetNumber, link: String) -> LocalizedResource {
+    LocalizedResource {
+        path: PathBuf::from(format!("/cache/{id}/{}/{link}", set.0)),
+        link,
+        bytes: 1,
+        was_cached: false,
+    }
+}
+
+/// Reads the set in the path of a localized resource.
+fn set_of(path: &std::path::Path) -> Option<SetNumber> {
+    let set = path.parent()?.file_name()?.to_str()?;
+    Some(SetNumber(set.parse().ok()?))
+}
+
+fn of_node(node: usize, what: String) -> Finding {
+    Finding {
+        what: format!("node {node}: {what}"),
+        containers: Vec::new(),
+        node: Some(node),
+    }
+}
+
+impl Told {
+    pub(super) fn size(&mut self, spec: ContainerSpec) {
+        self.sizes.insert(spec.id, spec);
+    }
+
+    pub(super) fn localize(
+        &mut self,
+        id: ContainerId,
+        set: SetNumber,
+        links: impl Iterator<Item = String>,
+    ) {
+        let held = self.resources.entry(id).or_default();
+        held.extend(links.map(|link| (set, link)));
+    }
+
+    /// Takes over the resources of an earlier agent's container, by their paths.
+    pub(super) fn recover<'a>(&mut self, id: ContainerId, paths: impl Iterator<Item = &'a String>) {
+        for path in paths.map(std::path::Path::new) {
+            let link = path.file_name().and_then(|link| link.to_str());
+            let (set, link) = set_of(path)
+                .zip(link)
+                .expect("paths are made by `localized`");
+            self.localize(id, set, [link.to_owned()].into_iter());
+        }
+    }
+
+    /// Releases what the container has replaced and cannot go back to, as `localize` does.
+    pub(super) fn use_sets(&mut self, id: ContainerId, used: UsedSets) {
+        let settled = used.back_to.unwrap_or(used.last);
+        let Some(held) = self.resources.get_mut(&id) else {
+            return;
+        };
+        let mut later = BTreeSet::new();
+        let kept = std::mem::take(held).into_iter().rev();
+        let kept = kept.filter(|(set, link)| {
+            let is_replaced = *set < settled && later.contains(link);
+            if *set <= settled {
+                later.insert(link.clone());
+            }
+            *set <= used.last && !is_replaced
+        });
+        *held = kept.collect();
+    }
+
+    pub(super) fn release(&mut self, id: ContainerId) {
+        self.resources.remove(&id);
+    }
+
+    /// Resources that a process gets links to are still held.
+    pub(super) fn link(&self, id: ContainerId, resources: &[LocalizedResource]) -> Checked {
+        let held = self.resources.get(&id);
+        let is_held = |resource: &LocalizedResource| {
+            let set = set_of(&resource.path);
+            let entry = set.map(|set| (set, resource.link.clone()));
+            entry.is_some_and(|entry| held.is_some_and(|held| held.contains(&entry)))
+        };
+        match resources.iter().find(|resource| !is_held(resource)) {
+            Some(resource) => {
+                let path = resource.path.display();
+                Err(Finding::of(id, format!("gets {path}, which was released")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn launch(&mut self, order: &LaunchOrder) -> Checked {
+        self.size(order.spec);
+        self.link(order.spec.id, &order.localized)
+    }
+
+    /// A container whose folders are deleted holds no resources.
+    pub(super) fn clean_up(&mut self, id: ContainerId) -> Checked {
+        self.sizes.remove(&id);
+        if self.resources.contains_key(&id) {
+            return Err(Finding::of(id, "is cleaned up after, and holds resources"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn initialize(&mut self, id: ApplicationId) {
+        self.served.insert(id);
+    }
+
+    /// An application whose folders are deleted has no process.
+    pub(super) fn finish(&mut self, id: ApplicationId, running: Option<ContainerId>) -> Checked {
+        self.served.remove(&id);
+        self.ending.insert(id);
+        match running {
+            Some(running) => Err(Finding::of(running, "runs, and its application is over")),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn end_pipelines(&mut self, id: ApplicationId) {
+        self.ending.remove(&id);
+    }
+
+    /// Takes an order about logs. Returns whether a last upload begins.
+    pub(super) fn logs(&mut self, node: usize, order: &LogOrder) -> Result<bool, Finding> {
+        match order {
+            LogOrder::Begin(application) => {
+                let id = application.id;
+                if self.logs.insert(id, false).is_some() {
+                    return Err(of_node(node, format!("aggregates the logs of {id} twice")));
+                }
+                Ok(false)
+            }
+            LogOrder::Finish(id) => {
+                let last = self.logs.get_mut(id);
+                Ok(last.is_some_and(|is_last| !std::mem::replace(is_last, true)))
+            }
+            LogOrder::ContainerStarted(..) | LogOrder::ContainerEnded(_) => Ok(false),
+        }
+    }
+
+    pub(super) fn uploaded(&mut self, id: ApplicationId) {
+        self.logs.remove(&id);
+    }
+
+    /// Whether the last upload of an application is under way.
+    pub(super) fn is_uploading(&self, id: ApplicationId) -> bool {
+        self.logs.get(&id) == Some(&true)
+    }
+
+    /// Logs are not deleted before their last upload is over.
+    pub(super) fn delete_logs(&self, node: usize, id: ApplicationId) -> Checked {
+        if self.logs.contains_key(&id) {
+            return Err(of_node(
+                node,
+                format!("deletes logs of {id} that it aggregates"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// A container is recorded as completed once.
+    pub(super) fn record(&mut self, record: &Record) -> Checked {
+        if let Record::Completed { completion, .. } = record
+            && !self.completed.insert(completion.id)
+        {
+            return Err(Finding::of(completion.id, "completes twice"));
+        }
+        Ok(())
+    }
+
+    /// What was published is what the core holds.
+    pub(super) fn compare(&self, node: usize, core: &Core) -> Checked {
+        let snapshot: NodeSnapshot = core.snapshot();
+        let mut known = BTreeSet::new();
+        for container in &snapshot.containers {
+            let held = (container.resource, container.execution_type);
+            let told = self.sizes.get(&container.id);
+            let told = told.map(|spec| (spec.resource, spec.execution_type));
+            if let Some(told) = told.filter(|told| *told != held) {
+                let what = format!("is of {held:?}, and workers were told {told:?}");
+                return Err(Finding::of(container.id, what));
+            }
+            known.insert(container.id);
+        }
+        if let Some(id) = self.resources.keys().find(|id| !known.contains(id)) {
+            return Err(Finding::of(*id, "is forgotten, and holds resources"));
+        }
+        let total = snapshot.numbers.total;
+        if let Some(told) = self.node_resource.filter(|told| *told != total) {
+            let what = format!("has {total}, and workers were told {told}");
+            return Err(of_node(node, what));
+        }
+        let limit = snapshot.numbers.queuing_limit;
+        if self.queuing_limit != limit {
+            let told = self.queuing_limit;
+            let what = format!("limits its queue to {limit:?}, and the proxy was told {told:?}");
+            return Err(of_node(node, what));
+        }
+        let is_over = |id: &&ApplicationId| {
+            let known = snapshot.applications.iter().find(|known| known.id == **id);
+            known.is_none_or(|known| matches!(known.state, ApplicationState::Finished))
+        };
+        if let Some(id) = self.served.iter().find(is_over) {
+            return Err(of_node(node, format!("serves {id}, which is over")));
+        }
+        if let Some(id) = self.ending.first() {
+            return Err(of_node(node, format!("goes on with the pipelines of {id}")));
+        }
+        Ok(())
+    }
+}
