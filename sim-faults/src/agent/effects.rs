@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use container_runtime::isolation::IsolationEvent;
-use container_runtime::launch::{Adoption, LaunchEvent, LaunchTimings};
+use container_runtime::launch::{Adoption, ContainerSignal, LaunchEvent, LaunchTimings};
 use localize::LocalizedResource;
 use log_aggregation::Outcome;
 use log_aggregation::upload::{UploadError, Uploaded};
 use node_core::recovery::Stage;
-use node_core::{Effect, LocalizeFor, LogOrder, Record, StoreOrder, WorkerEvent};
+use node_core::{Effect, LaunchOrder, LocalizeFor, LogOrder, Record, StoreOrder, WorkerEvent};
 use node_manager::recovery::writes_of;
 use records::{ContainerExitStatus, ContainerId};
 use sched::ContainerSpec;
@@ -40,14 +40,7 @@ impl Agent {
         let node = self.node;
         context.performed.insert(kind(&effect));
         match effect {
-            Effect::Launch(order) => {
-                context.check(self.told.launch(&order));
-                let _known = order.dirs.set(dirs_in(&self.directory));
-                let plan = Plan::of(order.spec.id, &order.context.context.commands);
-                self.launching.insert(order.spec.id);
-                let delay = ground.pace.launch.sample(ground.random);
-                self.later(delay, AgentEvent::Spawn(order.spec, plan), context);
-            }
+            Effect::Launch(order) => self.launch(&order, ground, context),
             Effect::Localize {
                 id,
                 set,
@@ -64,13 +57,7 @@ impl Agent {
             Effect::Resume(id) => self.order_freeze(id, false, ground, context),
             Effect::Terminate(id) => self.order_end(id, false, ground, context),
             Effect::ForceKill(id) => self.order_end(id, true, ground, context),
-            Effect::Signal { id, signal, .. } => {
-                if ground.machine.lives(id) {
-                    let diagnostics = format!("Sent signal {}", signal.as_str());
-                    let event = WorkerEvent::Signalled { id, diagnostics };
-                    self.later(0, AgentEvent::Work(event), context);
-                }
-            }
+            Effect::Signal { id, signal, .. } => self.signal(id, signal, ground, context),
             Effect::Adopt(order) => {
                 self.told.size(order.spec);
                 self.adopt(&order, ground, context);
@@ -86,12 +73,7 @@ impl Agent {
             Effect::Reap { id, pid } => {
                 self.after_commit(Waiting::Reap(id, pid), ground, context);
             }
-            Effect::AllEnded => {
-                if self.stage == Loop::Resyncing {
-                    self.stage = Loop::Registering;
-                    self.plan_beat(context.now_ms(), context);
-                }
-            }
+            Effect::AllEnded => self.all_ended(context),
             Effect::HeartbeatNow => self.beat_early(context),
             Effect::Record(record) => {
                 context.check(self.told.record(&record));
@@ -120,6 +102,36 @@ impl Agent {
             Effect::EndPipelines(id) => self.told.end_pipelines(id),
             Effect::Logs(order) => self.order_logs(&order, ground, context),
             Effect::DeleteLogs(id) => context.check(self.told.delete_logs(node, id)),
+        }
+    }
+
+    fn launch(&mut self, order: &LaunchOrder, ground: &mut Ground<'_>, context: &mut Context) {
+        context.check(self.told.launch(order));
+        let _known = order.dirs.set(dirs_in(&self.directory));
+        let plan = Plan::of(order.spec.id, &order.context.context.commands);
+        self.launching.insert(order.spec.id);
+        let delay = ground.pace.launch.sample(ground.random);
+        self.later(delay, AgentEvent::Spawn(order.spec, plan), context);
+    }
+
+    fn signal(
+        &self,
+        id: ContainerId,
+        signal: ContainerSignal,
+        ground: &Ground<'_>,
+        context: &mut Context,
+    ) {
+        if ground.machine.lives(id) {
+            let diagnostics = format!("Sent signal {}", signal.as_str());
+            let event = WorkerEvent::Signalled { id, diagnostics };
+            self.later(0, AgentEvent::Work(event), context);
+        }
+    }
+
+    fn all_ended(&mut self, context: &mut Context) {
+        if self.stage == Loop::Resyncing {
+            self.stage = Loop::Registering;
+            self.plan_beat(context.now_ms(), context);
         }
     }
 

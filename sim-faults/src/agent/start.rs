@@ -162,9 +162,12 @@ impl Agent {
     /// Returns what the core knows, for checkers. Containers whose starts are among the effects to
     /// come still wait for them.
     fn known(&self, effects: &[Effect]) -> Known {
-        let starting = |effect: &Effect| match effect {
-            Effect::Record(Record::Note(Note::Started { id, .. })) => Some(*id),
-            _ => None,
+        let starting = |effect: &Effect| {
+            if let Effect::Record(Record::Note(Note::Started { id, .. })) = effect {
+                Some(*id)
+            } else {
+                None
+            }
         };
         let starting: Vec<ContainerId> = effects.iter().filter_map(starting).collect();
         let place_of = |id: &ContainerId| starting.iter().position(|other| other == id);
