@@ -6,6 +6,7 @@
 //! not send everything to the node at the head of the list.
 
 mod list;
+mod node;
 mod preference;
 mod refusal_limit;
 mod turn;
@@ -17,6 +18,7 @@ use records::{MonoMillis, NodeId};
 use crate::random::SplitMix64;
 
 pub use self::list::{KnownNode, NodeList, REMOTE_NODES_MAX};
+pub use self::node::{Placement, RemoteNode};
 pub use self::preference::HostPreferences;
 use self::refusal_limit::RefusalLimit;
 use self::turn::Candidate;
@@ -25,37 +27,6 @@ pub(super) use self::turn::{Shares, Taken, Turn};
 /// Milliseconds until the list reflects a placed container: a heartbeat of the node and a sort at
 /// the ResourceManager, a second each by default.
 const SHOWS_AFTER_MS: u64 = 2_000;
-
-/// Node in the ResourceManager's list (Hadoop: `RemoteNode`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteNode {
-    /// Host and port of the NodeManager.
-    pub node_id: NodeId,
-    /// Address of the node's web pages, as `host:port`.
-    pub http_address: String,
-    /// Path of the node's rack.
-    pub rack: String,
-    /// Partition of the node (node label); the default one is the empty text.
-    pub partition: String,
-}
-
-/// Choice of the node for a container whose ask does not name the node's host
-/// (`yarn.nodemanager.agent.amrmproxy.placement`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// The better of two random nodes (Mitzenmacher, "How Useful Is Old Information?", IEEE TPDS
-    /// 2000) among those of the lists of the last `REMEMBERED_MS`: the one with fewer containers
-    /// of this attempt, then the one higher on the list. A node that refused a container is left
-    /// alone for `REST_MS`, and refusals lower what the attempt places at once (`RefusalLimit`).
-    #[default]
-    Spread,
-    /// Hadoop's choice: the nodes of the last list in its order. All attempts of the cluster place
-    /// on the same few nodes.
-    ListOrder,
-    /// Nodes of the whole cluster that were looked at just before
-    /// ([`LookPlacer`](crate::LookPlacer)). Racks that the ask names come first, as under `Spread`.
-    Look,
-}
 
 /// Milliseconds for which a node of an earlier list stays a candidate. A list has a few of the
 /// cluster's nodes, others with each sort, so the lists of half a minute know many more.

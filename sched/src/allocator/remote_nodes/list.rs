@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use records::NodeId;
 
-use super::RemoteNode;
+use super::node::RemoteNode;
 
 /// Most nodes of a list that are used, the first ones. Five times the largest clusters: the bound
 /// is for memory. A list of so many takes about 20 MB, once for all attempts of a node.

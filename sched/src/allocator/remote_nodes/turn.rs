@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use records::NodeId;
 
+use super::node::{Placement, RemoteNode};
 use super::preference::{HostPreferences, PreferenceKey, Preferred};
-use super::{Placement, RemoteNode};
 use crate::allocator::Locality;
 use crate::allocator::ask::{Ask, AskKey};
 use crate::allocator::places::Places;
