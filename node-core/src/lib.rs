@@ -47,6 +47,8 @@ mod config;
 mod diagnostics_budget;
 mod drain;
 mod effect;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 mod health;
 mod journal;
 mod launch_health;

@@ -9,17 +9,14 @@ mod reinit;
 mod resource_manager;
 mod workers;
 
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use records::{
-    ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis,
-    NodeId, Now, Resource,
+    ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now,
+    Resource,
 };
-use sched::{
-    ContainerRetryContext, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, RetryOn,
-};
+use sched::{ContainerRetryContext, ContainerSpec, RetryOn};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::ContainerStateProto;
 
@@ -27,22 +24,15 @@ use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use dir_handle::DirHandle;
-use launch_context::{ContextLimits, LaunchContext};
+use launch_context::LaunchContext;
 use localize::{
     ContainerFolder, ResourceKind, ResourceSpec, ResourceUrl, SetNumber, UsedSets, Visibility,
 };
-use node_view::snapshot::{About, MemoryChecks, NodeHealth};
 use test_support::ids::{self, container as container_id};
 
 use super::*;
+pub(crate) use crate::fixture::*;
 
-pub(crate) const RM_IDENTIFIER: i64 = 77;
-const CONTEXT_LIMITS: ContextLimits = ContextLimits {
-    resources_max: 100,
-    bytes_max: 1_000_000,
-    node_bytes_max: 4_000_000,
-};
-const KEY_ID: i32 = 1;
 /// The application of [`container_id`]'s containers.
 const APP: ApplicationId = ids::application(1);
 
@@ -106,28 +96,6 @@ pub(crate) fn at_second(second: u64) -> Now {
     }
 }
 
-/// Returns the facts that pages show of the node, before the core fills in its part.
-fn about() -> Arc<About> {
-    let node_id = NodeId {
-        host: "node-1.example".to_owned(),
-        port: 8041,
-    };
-    let memory_checks = MemoryChecks {
-        pmem: true,
-        vmem: false,
-        vmem_pmem_ratio: 2.1,
-    };
-    let started_at = EpochMillis(1_700_000_000_123);
-    Arc::new(About {
-        health: NodeHealth {
-            healthy: true,
-            report: String::new(),
-            updated_at: EpochMillis(1_700_000_009_000),
-        },
-        ..About::at_start(node_id, 8042, started_at, memory_checks)
-    })
-}
-
 /// Attempts whose NMTokens are signed with the key [`KEY_ID`].
 struct OneKey;
 
@@ -140,75 +108,18 @@ impl Attempts for OneKey {
     fn forget_application(&self, _: ApplicationId) {}
 }
 
-/// A core for a node of 8 GiB and 8 cores, which is not registered.
+/// Returns a core that is not registered.
 pub(crate) fn unregistered_core() -> Core {
-    let config = ContainerSchedulerConfig {
-        queue_length_max: 10,
-        use_pause_for_preemption: true,
-        ..ContainerSchedulerConfig::default()
-    };
-    Core::new(CoreParts {
-        config: CoreConfig {
-            about: about(),
-            machine: Machine {
-                name: "machine-1".to_owned(),
-                address: "192.0.2.1".to_owned(),
-            },
-            log_retain_ms: 1000,
-            log_aggregation: None,
-            track_stopped_ms: 60_000,
-            can_freeze: true,
-            runtimes: Runtimes::Ignored,
-            private_output: false,
-            contexts: CONTEXT_LIMITS,
-            service_metadata: ServiceMetadata::default(),
-            remembers: false,
-            boot: 0,
-        },
-        scheduler: ContainerScheduler::new(config, Resource::new(8192, 8)),
-        attempts: Arc::new(OneKey),
-    })
+    Core::new(parts(Arc::new(OneKey)))
 }
 
 pub(crate) fn asker() -> Asker {
-    Asker {
-        attempt: container_id(1).attempt,
-        key_id: KEY_ID,
-        address: Ipv4Addr::LOCALHOST.into(),
-    }
+    asker_of(container_id(1).attempt)
 }
 
 /// A verified request to start the guaranteed container of this number.
 pub(crate) fn request(n: i64) -> StartRequest {
     request_for(container_id(n), ExecutionType::Guaranteed)
-}
-
-pub(crate) fn request_for(id: ContainerId, execution_type: ExecutionType) -> StartRequest {
-    let spec = ContainerSpec {
-        id,
-        resource: Resource::new(1024, 1),
-        execution_type,
-        version: 0,
-    };
-    StartRequest {
-        spec,
-        token: Arc::new(token(&spec)),
-        context: Ok(LaunchContext::default()),
-        record: None,
-        received_us: 0,
-    }
-}
-
-fn token(spec: &ContainerSpec) -> ContainerTokenIdentifierProto {
-    ContainerTokenIdentifierProto {
-        container_id: Some(spec.id.into()),
-        app_submitter: Some("alice".to_owned()),
-        resource: Some(spec.resource.into()),
-        expiry_time_stamp: Some(i64::MAX),
-        rm_identifier: Some(RM_IDENTIFIER),
-        version: Some(spec.version),
-        ..Default::default()
-    }
 }
 
 /// Takes the effects, among which is one launch.

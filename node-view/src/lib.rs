@@ -11,6 +11,8 @@
 //! In: values of `records` and `sched`, and the time. Out: values and their words. No I/O, no
 //! clock, no decisions. May not know the core or a face of the node.
 
+#[cfg(feature = "fixture")]
+pub mod fixture;
 pub mod java_date;
 pub mod operator;
 pub mod outcome;

@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use node_view::snapshot::{
-    About, ContainerSnapshot, MemoryChecks, NodeHealth, NodeNumbers, NodeSnapshot, RmContact,
-    Versions,
-};
-use records::{
-    ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, NodeId, Resource,
-};
+use node_view::snapshot::{ContainerSnapshot, NodeNumbers, NodeSnapshot, RmContact};
+use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Resource};
 use sched::ContainerState;
+
+pub(crate) use node_view::fixture::about;
 
 pub(crate) const APP: ApplicationId = test_support::ids::application(7);
 
@@ -28,34 +25,6 @@ pub(crate) fn container(id: i64) -> ContainerSnapshot {
         diagnostics: String::new(),
         resource: Resource::new(1024, 2),
         execution_type: ExecutionType::Guaranteed,
-    }
-}
-
-/// Facts about the node `node-1.example`.
-pub(crate) fn about() -> About {
-    let node_id = NodeId {
-        host: "node-1.example".to_owned(),
-        port: 8041,
-    };
-    let memory_checks = MemoryChecks {
-        pmem: true,
-        vmem: false,
-        vmem_pmem_ratio: 2.1,
-    };
-    About {
-        versions: Versions {
-            node_manager: "3.4.2".to_owned(),
-            node_manager_build: "3.4.2 from abc".to_owned(),
-            hadoop: "3.4.2".to_owned(),
-            hadoop_build: "3.4.2 from abc".to_owned(),
-            built_on: "2025-08-20T10:30Z",
-        },
-        health: NodeHealth {
-            healthy: true,
-            report: String::new(),
-            updated_at: EpochMillis(1_700_000_009_000),
-        },
-        ..About::at_start(node_id, 8042, EpochMillis(1_700_000_000_123), memory_checks)
     }
 }
 
