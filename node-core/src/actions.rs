@@ -10,6 +10,7 @@ use sched::{Action, Completion, Event, KillReason};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::{Effect, LocalizeFor, Record};
+use super::end::{End, Part};
 use super::order::LaunchOrder;
 use super::setup_state::{SetupState, Step};
 use super::{Core, Followups};
@@ -177,26 +178,41 @@ impl Core {
 
     fn completed(&mut self, completion: &Completion, now: Now) {
         let id = completion.id;
-        self.decided_completion(completion, now);
-        self.logs_of_ended(completion);
-        self.applications.container_done(&id);
-        self.increased.remove(&id);
+        self.resume_logs(id.application_id());
+        let status = self.last_status(id);
         let record = self.containers.get(&id);
-        let user = record.map(|record| record.user.clone());
-        if let Some(record) = record {
+        let token = record.map(|record| {
             let life_ms = token_life_ms(&record.token);
             let expiry = EpochMillis(now.wall.0.saturating_add(life_ms));
-            self.started.remember(id.name(), expiry);
+            (Arc::clone(&record.token), expiry)
+        });
+        let end = End {
+            completion,
+            decision: self.completion_in_words(completion),
+            token,
+            status,
+            remembers: self.config.remembers,
+            aggregates_logs: self.config.log_aggregation.is_some(),
+            now,
+        };
+        let parts: [&mut dyn Part; 7] = [
+            &mut self.stories,
+            &mut self.journal,
+            &mut self.logs,
+            &mut self.applications,
+            &mut self.increased,
+            &mut self.started,
+            &mut self.ledger,
+        ];
+        for part in parts {
+            part.ended(&end, &mut self.effects);
         }
+        let user = record.map(|record| record.user.clone());
+        let acknowledged = record.is_some_and(|record| record.acknowledged_early);
         self.record(Record::Completed {
             completion: completion.clone(),
             user,
         });
-        self.note_completion(id, now);
-        let acknowledged = self
-            .containers
-            .get(&id)
-            .is_some_and(|record| record.acknowledged_early);
         if acknowledged {
             self.forget(id, now);
         }

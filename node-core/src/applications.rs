@@ -15,6 +15,9 @@ use launch_context::HeldList;
 use localize::UserName;
 use records::{ApplicationId, ContainerId, MonoMillis};
 
+use crate::effect::Effect;
+use crate::end::{End, Part};
+
 /// Applications known at once. A finished one is kept for `yarn.nodemanager.log.retain-seconds` (3
 /// hours by default) and takes about 200 bytes; a node that meets more than five new ones a second
 /// for that long refuses further ones.
@@ -255,6 +258,12 @@ impl Applications {
         self.log_deletions.pop_first();
         self.by_id.remove(&id);
         Some(id)
+    }
+}
+
+impl Part for Applications {
+    fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
+        self.container_done(&end.id());
     }
 }
 

@@ -131,7 +131,7 @@ impl Core {
         let grows = before.resource != spec.resource && before.resource.fits_in(spec.resource);
         let promoted = before.execution_type == ExecutionType::Opportunistic
             && spec.execution_type == ExecutionType::Guaranteed;
-        if (grows || promoted) && self.increased.contains_key(&id) {
+        if (grows || promoted) && self.increased.0.contains_key(&id) {
             return Err(yarn_exception(format!(
                 "Container {id} resource is being increased -or- is undergoing ExecutionType promoted."
             )));
@@ -147,7 +147,7 @@ impl Core {
                     execution_type: token.execution_type,
                     ..Default::default()
                 };
-                self.increased.insert(id, report);
+                self.increased.0.insert(id, report);
             }
             record.token = Arc::clone(&token);
         }

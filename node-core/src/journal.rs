@@ -10,7 +10,8 @@ use node_view::snapshot::{Counts, RmContact};
 use records::{MonoMillis, Now};
 use sched::{Completion, ContainerSummary};
 
-use super::Core;
+use super::{Core, Effect};
+use crate::end::{End, Part};
 
 /// Characters of a failed container's diagnostics that its decision carries: one line of a page.
 const DIAGNOSTICS_CHARS_MAX: usize = 160;
@@ -35,6 +36,17 @@ impl Journal {
     /// Returns the contact to the ResourceManager and the time at which it became so.
     pub(super) const fn rm_contact(&self) -> (RmContact, MonoMillis) {
         (self.rm, self.rm_since)
+    }
+
+    fn decided(&mut self, decision: Decision, now: Now) {
+        self.decisions.push(now.wall, decision);
+        self.revision += 1;
+    }
+}
+
+impl Part for Journal {
+    fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
+        self.decided(end.decision.clone(), end.now);
     }
 }
 
@@ -72,13 +84,12 @@ impl Core {
 
     pub(super) fn decided(&mut self, decision: Decision, now: Now) {
         self.stories.decided(&decision, now.wall);
-        self.journal.decisions.push(now.wall, decision);
-        self.journal.revision += 1;
+        self.journal.decided(decision, now);
     }
 
-    /// Records the end of a container, with the last line of its diagnostics if it failed and all
-    /// may see what it wrote.
-    pub(super) fn decided_completion(&mut self, completion: &Completion, now: Now) {
+    /// Returns the end of a container in words, with the last line of its diagnostics if it failed
+    /// and all may see what it wrote.
+    pub(super) fn completion_in_words(&self, completion: &Completion) -> Decision {
         let mut decision = Decision::Completed {
             completion: completion.clone(),
             said: String::new(),
@@ -92,7 +103,7 @@ impl Core {
         {
             *said = words::last_said(&view.diagnostics, DIAGNOSTICS_CHARS_MAX);
         }
-        self.decided(decision, now);
+        decision
     }
 
     /// Records that a page would look different.

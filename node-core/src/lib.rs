@@ -16,6 +16,7 @@
 //! | `resource_manager` | registration, heartbeat, orders of the ResourceManager |
 //! | `worker_events` | results of localizer, launcher, isolation and monitor |
 //! | `actions` | actions of the scheduler, turned into effects |
+//! | `end` | the end of a container, which all parts are told |
 //! | `call`, `effect`, `order` | the vocabulary of calls, effects, and the orders in them |
 //! | `report` | read-only views of containers for heartbeats, AMs and web pages |
 //! | `health` | the node's health, from its disks and health scripts |
@@ -47,6 +48,7 @@ mod config;
 mod diagnostics_budget;
 mod drain;
 mod effect;
+mod end;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 mod health;
@@ -90,22 +92,21 @@ pub use settings::CoreSettings;
 pub use token::read_spec;
 pub use worker_event::WorkerEvent;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use launch_context::{ContextBudget, HeldContext};
 use localize::{ContainerDirs, LocalizedResource, SetNumber, UserName};
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
 };
 
-use crate::aggregated::Aggregated;
 use crate::applications::Applications;
-use crate::log_reports::LogReports;
+use crate::end::{End, Part};
 use crate::recovery::ApplicationRecord;
 use crate::runtimes::RuntimeChecks;
 use crate::setup_state::{Setup, SetupState};
@@ -180,6 +181,16 @@ impl ContainerRecord {
     }
 }
 
+/// Resource increases that no answered heartbeat has carried yet. At most one per known container.
+#[derive(Debug, Default)]
+struct Increased(BTreeMap<ContainerId, ContainerProto>);
+
+impl Part for Increased {
+    fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
+        self.0.remove(&end.id());
+    }
+}
+
 /// State of the NodeManager. One task owns it.
 pub struct Core {
     config: CoreConfig,
@@ -187,13 +198,9 @@ pub struct Core {
     containers: BTreeMap<ContainerId, ContainerRecord>,
     applications: Applications,
     runtimes: RuntimeChecks,
-    /// Logs of running containers that were uploaded.
-    aggregated: Aggregated,
     ledger: StatusLedger<ContainerStatusProto>,
     started: StartedTokens,
-    /// Resource increases that no answered heartbeat has carried yet. At most one per known
-    /// container.
-    increased: BTreeMap<ContainerId, ContainerProto>,
+    increased: Increased,
     /// Identifier of the current registration; `None` before the first and during a resync, when
     /// nothing may start.
     rm_identifier: Option<i64>,
@@ -210,13 +217,7 @@ pub struct Core {
     health: health::Health,
     /// Drain that an operator has ordered.
     drain: Option<drain::Drain>,
-    /// Applications whose log aggregation has begun, with the policies that choose containers.
-    logs_begun: BTreeMap<ApplicationId, log_aggregation::policy::Policy>,
-    /// Containers of an earlier agent of which no logs are uploaded, until the aggregation of their
-    /// application begins.
-    settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
-    /// Reports on uploaded logs.
-    log_reports: LogReports,
+    logs: logs::Logs,
     /// Records of the applications, if records are kept.
     application_records: BTreeMap<ApplicationId, ApplicationRecord>,
     /// Number of the last container that was accepted, over all agents.
@@ -264,10 +265,9 @@ impl Core {
             containers: BTreeMap::new(),
             applications: Applications::default(),
             runtimes,
-            aggregated: Aggregated::default(),
             ledger: StatusLedger::new(track_stopped_ms),
             started: StartedTokens::default(),
-            increased: BTreeMap::new(),
+            increased: Increased::default(),
             rm_identifier: None,
             stopping: false,
             awaits_end: false,
@@ -277,9 +277,7 @@ impl Core {
             stories: stories::Stories::default(),
             health: health::Health::default(),
             drain: None,
-            logs_begun: BTreeMap::new(),
-            settled_logs: BTreeMap::new(),
-            log_reports: LogReports::default(),
+            logs: logs::Logs::default(),
             application_records: BTreeMap::new(),
             arrivals: 0,
             careful: careful::Careful::default(),
@@ -306,7 +304,7 @@ impl Core {
         self.probe_launches(now);
         self.look_at_works(now);
         while let Some(id) = self.applications.take_log_deletion(now.mono) {
-            self.forget_logs(&id);
+            self.logs.forget(&id);
             self.effects.push(Effect::DeleteLogs(id));
             self.remember_application(id, now);
         }

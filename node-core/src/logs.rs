@@ -1,23 +1,26 @@
 //! Aggregation of logs: what the core orders of it, and its outcomes; and who may see them here.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use localize::UserName;
 use log_aggregation::aggregated_log::{AccessType, Acls};
-use log_aggregation::policy::{ContainerEnd, ContainerRole};
+use log_aggregation::policy::{ContainerEnd, ContainerRole, Policy};
 use log_aggregation::selection::{LogAggregationContext, Selection};
 use log_aggregation::upload::Uploaded;
 use log_aggregation::{Application, Outcome};
 use node_view::java_date::java_date_of;
 use node_view::outcome::CallOutcome;
 use node_view::snapshot::{AggregatedFile, AggregatedLogs};
-use records::{ApplicationId, ContainerId, MonoMillis, Now};
-use sched::Completion;
+use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use time::UtcOffset;
 use wire::proto::hadoop_yarn::{
     ContainerTokenIdentifierProto, ContainerTypeProto, LogAggregationContextProto,
 };
 
 use super::{Core, Effect, Record, StoreOrder};
-use crate::log_reports::Cycle;
+use crate::aggregated::Aggregated;
+use crate::end::{End, Part};
+use crate::log_reports::{Cycle, LogReports};
 use crate::order::LogOrder;
 use crate::recovery::{AclRecord, ApplicationRecord};
 
@@ -25,7 +28,7 @@ use crate::recovery::{AclRecord, ApplicationRecord};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogAggregation {
     /// Policy for applications without one of their own.
-    pub policy: log_aggregation::policy::Policy,
+    pub policy: Policy,
     /// Whether logs are deleted on the node once they are uploaded.
     pub local_cleanup: bool,
     /// Offset of the node's time, for texts.
@@ -61,6 +64,55 @@ fn read_context(context: Option<&LogAggregationContextProto>) -> LogAggregationC
     }
 }
 
+/// Logs of the node's applications.
+#[derive(Debug, Default)]
+pub(super) struct Logs {
+    /// Applications whose log aggregation has begun, with the policies that choose containers.
+    begun: BTreeMap<ApplicationId, Policy>,
+    /// Containers of an earlier agent of which no logs are uploaded, until the aggregation of their
+    /// application begins.
+    pub(super) settled: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
+    /// Reports on uploads.
+    pub(super) reports: LogReports,
+    /// Logs of running containers that were uploaded.
+    pub(super) uploaded: Aggregated,
+}
+
+impl Logs {
+    /// Forgets an application whose logs are deleted.
+    pub(super) fn forget(&mut self, id: &ApplicationId) {
+        self.begun.remove(id);
+        self.settled.remove(id);
+        self.uploaded.forget(id);
+    }
+}
+
+impl Part for Logs {
+    /// Stores that nothing of a container is to be uploaded, if the application's policy leaves it
+    /// out and the next agent could not tell from the container's name.
+    fn ended(&mut self, end: &End<'_>, effects: &mut Vec<Effect>) {
+        let Some((token, _)) = &end.token else {
+            return;
+        };
+        let id = end.id();
+        let of_logs = ContainerEnd {
+            id: id.name(),
+            role: role(token),
+            exit_status: end.completion.exit_status,
+        };
+        let policy = self.begun.get(&id.application_id());
+        let is_left_out = policy.is_some_and(|policy| {
+            !policy.takes(&of_logs) && policy.takes(&ContainerEnd::unknown(of_logs.id))
+        });
+        if is_left_out && end.remembers {
+            effects.push(Effect::Store(StoreOrder::LogsSettled(of_logs.id)));
+        }
+        if end.aggregates_logs {
+            effects.push(Effect::Logs(LogOrder::ContainerEnded(of_logs)));
+        }
+    }
+}
+
 impl Core {
     fn order_logs(&mut self, order: LogOrder) {
         if self.config.log_aggregation.is_some() {
@@ -82,8 +134,8 @@ impl Core {
         };
         let context = read_context(token.log_aggregation_context.as_ref());
         let selection = Selection::new(context, logs.policy);
-        self.logs_begun.insert(id, selection.policy());
-        let settled = self.settled_logs.remove(&id).unwrap_or_default();
+        self.logs.begun.insert(id, selection.policy());
+        let settled = self.logs.settled.remove(&id).unwrap_or_default();
         self.order_logs(LogOrder::Begin(Box::new(Application {
             id,
             user,
@@ -96,7 +148,7 @@ impl Core {
     /// Begins the aggregation of an application that an earlier agent had, running or ending, so
     /// that its logs are uploaded before they are deleted.
     pub(super) fn resume_logs(&mut self, id: ApplicationId) {
-        if self.logs_begun.contains_key(&id) {
+        if self.logs.begun.contains_key(&id) {
             return;
         }
         let Some(record) = self.application_records.get(&id) else {
@@ -111,13 +163,6 @@ impl Core {
         if let Some(user) = self.applications.get(&id).map(|known| known.user.clone()) {
             self.begin_logs(id, user, &token, acls);
         }
-    }
-
-    /// Forgets an application whose logs are deleted.
-    pub(super) fn forget_logs(&mut self, id: &ApplicationId) {
-        self.logs_begun.remove(id);
-        self.settled_logs.remove(id);
-        self.aggregated.forget(id);
     }
 
     /// Keeps who may see the application's logs on this node. A list beyond the user's share of the
@@ -140,32 +185,6 @@ impl Core {
         if let Some(record) = self.containers.get(&id) {
             let role = role(&record.token);
             self.order_logs(LogOrder::ContainerStarted(id.name(), role));
-        }
-    }
-
-    pub(super) fn logs_of_ended(&mut self, completion: &Completion) {
-        self.resume_logs(completion.id.application_id());
-        if let Some(record) = self.containers.get(&completion.id) {
-            let end = ContainerEnd {
-                id: completion.id.name(),
-                role: role(&record.token),
-                exit_status: completion.exit_status,
-            };
-            self.settle_logs(&end);
-            self.order_logs(LogOrder::ContainerEnded(end));
-        }
-    }
-
-    /// Stores that nothing of a container is to be uploaded, if the application's policy leaves it
-    /// out and the next agent could not tell from the container's name.
-    fn settle_logs(&mut self, end: &ContainerEnd) {
-        let policy = self.logs_begun.get(&end.id.application_id());
-        let is_left_out = policy.is_some_and(|policy| {
-            !policy.takes(end) && policy.takes(&ContainerEnd::unknown(end.id))
-        });
-        if is_left_out && self.config.remembers {
-            let order = StoreOrder::LogsSettled(end.id);
-            self.effects.push(Effect::Store(order));
         }
     }
 
@@ -214,7 +233,8 @@ impl Core {
         let node = log_aggregation::remote::node_name(&self.config.about.node_id);
         let time = java_date_of(now.wall, logs.utc_offset);
         let about = (node.as_str(), time.as_str());
-        self.log_reports
+        self.logs
+            .reports
             .add(id, cycle, outcome.is_last, about, now.mono);
         if outcome.is_last {
             let keep = cycle == Cycle::Failed || !logs.local_cleanup;
@@ -242,7 +262,7 @@ impl Core {
             uploaded_at: remote.completed_at,
             files: files.collect(),
         };
-        self.aggregated.add(id, logs, &remote.removed);
+        self.logs.uploaded.add(id, logs, &remote.removed);
     }
 }
 

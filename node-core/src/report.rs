@@ -107,17 +107,12 @@ impl Core {
         statuses
     }
 
-    /// Adds a completion to the ledger, once for each container.
-    pub(super) fn note_completion(&mut self, id: ContainerId, now: Now) {
-        let Some(status) = self.status_of(&id) else {
-            return;
-        };
-        if let Some(record) = self.containers.get_mut(&id)
-            && !record.completion_noted
-        {
-            record.completion_noted = true;
-            self.ledger.completed(id, status, now.mono);
-        }
+    /// Returns the last status of a container for the ledger, once for each container.
+    pub(super) fn last_status(&mut self, id: ContainerId) -> Option<ContainerStatusProto> {
+        let status = self.status_of(&id)?;
+        let record = self.containers.get_mut(&id)?;
+        let is_noted = std::mem::replace(&mut record.completion_noted, true);
+        (!is_noted).then_some(status)
     }
 
     /// Drops a container that the ResourceManager has acknowledged, or whose application is over.
@@ -181,7 +176,7 @@ impl Core {
                     Some(held) => held.list.clone(),
                     None => AccessList::default(),
                 },
-                aggregated: self.aggregated.of(id),
+                aggregated: self.logs.uploaded.of(id),
             })
             .collect();
         NodeSnapshot {

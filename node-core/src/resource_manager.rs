@@ -96,7 +96,7 @@ impl Core {
         RegistrationReport {
             containers: self.registration_statuses(),
             running_applications: self.applications.unfinished().collect(),
-            log_reports: self.log_reports.for_registration(),
+            log_reports: self.logs.reports.for_registration(),
         }
     }
 
@@ -141,9 +141,9 @@ impl Core {
         self.must_feed(Event::EstimateWaits, now);
         HeartbeatReport {
             containers: self.heartbeat_statuses(),
-            increased: self.increased.values().cloned().collect(),
+            increased: self.increased.0.values().cloned().collect(),
             opportunistic: self.scheduler.opportunistic_status(),
-            log_reports: self.log_reports.for_heartbeat(),
+            log_reports: self.logs.reports.for_heartbeat(),
             health: self.config.about.health.clone(),
         }
     }
@@ -161,8 +161,9 @@ impl Core {
                 log_reports,
             } => {
                 self.ledger.heartbeat_answered();
-                self.log_reports.delivered(*log_reports);
+                self.logs.reports.delivered(*log_reports);
                 self.increased
+                    .0
                     .retain(|_, increase| !increased.contains(increase));
             }
             Delivery::PerhapsNothing => {}

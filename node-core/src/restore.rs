@@ -62,7 +62,7 @@ impl Core {
             judgement,
         } = state;
         self.arrivals = arrivals;
-        self.settled_logs = settled_logs;
+        self.logs.settled = settled_logs;
         for (name, size) in strangers {
             self.scheduler.withhold(name, size);
         }
@@ -298,7 +298,9 @@ impl Core {
         self.go_on_with_reinit(id, now);
         if matches!(summary.state, sched::ContainerState::Done(_)) {
             self.applications.container_done(&id);
-            self.note_completion(id, now);
+            if let Some(status) = self.last_status(id) {
+                self.ledger.completed(id, status, now.mono);
+            }
         } else if self.containers.get(&id).is_some_and(|r| r.had_process) {
             self.logs_of_started(id);
         }

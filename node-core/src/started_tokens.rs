@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerId, ContainerName, EpochMillis};
 
+use crate::effect::Effect;
+use crate::end::{End, Part};
+
 /// Tokens remembered. Hadoop's tokens live 10 minutes; 300 starts a second for that long are
 /// 180,000 entries of about 100 bytes. Beyond the bound starts are refused, since forgetting one
 /// would let its token be used twice.
@@ -65,6 +68,14 @@ impl StartedTokens {
 
     fn expire(&mut self, now: EpochMillis) {
         drop(self.take_expired(now));
+    }
+}
+
+impl Part for StartedTokens {
+    fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
+        if let Some((_, expiry)) = end.token {
+            self.remember(end.id().name(), expiry);
+        }
     }
 }
 

@@ -10,6 +10,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use records::{ContainerId, MonoMillis};
+use wire::proto::hadoop_yarn::ContainerStatusProto;
+
+use crate::effect::Effect;
+use crate::end::{End, Part};
 
 /// Stopped containers remembered. At 300 completions a second and Hadoop's 10 minutes that would be
 /// 180,000 entries of about 100 bytes; beyond this the oldest are forgotten early, which only makes
@@ -110,6 +114,14 @@ impl<S: Clone> StatusLedger<S> {
     fn drop_oldest(&mut self) {
         if let Some((_, id)) = self.stopped_order.pop_front() {
             self.stopped.remove(&id);
+        }
+    }
+}
+
+impl Part for StatusLedger<ContainerStatusProto> {
+    fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
+        if let Some(status) = &end.status {
+            self.completed(end.id(), status.clone(), end.now.mono);
         }
     }
 }

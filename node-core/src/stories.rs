@@ -10,6 +10,9 @@ use node_view::overview::{Decision, decision_words};
 use records::{ContainerId, ContainerName, EpochMillis};
 use sched::Note;
 
+use crate::effect::Effect;
+use crate::end::{End, Part};
+
 /// Stories kept of containers that the node does not know any more: with a thousand short
 /// containers a minute, those of the last minute, in about half a mebibyte.
 pub(super) const ENDED_MAX: usize = 1_000;
@@ -173,6 +176,12 @@ impl Stories {
             let (id, story) = ended.find(|(id, _)| id.name() == name)?;
             Some((*id, story))
         })
+    }
+}
+
+impl Part for Stories {
+    fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
+        self.decided(&end.decision, end.now.wall);
     }
 }
 

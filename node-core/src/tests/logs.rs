@@ -1,5 +1,7 @@
 //! Aggregation of logs.
 
+use std::collections::BTreeSet;
+
 use access_control::AccessList;
 use log_aggregation::Outcome;
 use log_aggregation::aggregated_log::AccessType;
