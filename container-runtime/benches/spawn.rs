@@ -172,7 +172,7 @@ impl<'a> Bench<'a> {
                 }
                 LaunchEvent::ProcessesGone(_)
                 | LaunchEvent::ProcessesStay(_)
-                | LaunchEvent::StrangersGone(_) => {}
+                | LaunchEvent::LeftoversGone(_) => {}
                 LaunchEvent::Exited { .. } => return Ok((taken, phases)),
                 failed @ LaunchEvent::LaunchFailed { .. } => {
                     return Err(format!("{failed:?}").into());
@@ -207,7 +207,7 @@ impl<'a> Bench<'a> {
                 LaunchEvent::Launched { .. }
                 | LaunchEvent::ProcessesGone(_)
                 | LaunchEvent::ProcessesStay(_)
-                | LaunchEvent::StrangersGone(_) => {}
+                | LaunchEvent::LeftoversGone(_) => {}
                 LaunchEvent::Exited { .. } => {
                     alive -= 1;
                     ended += 1;

@@ -61,7 +61,7 @@ pub use error::{LaunchError, NoPlan};
 pub use files::add_links;
 pub use lanes::LAUNCH_QUEUE_MAX;
 pub use launcher::{Adoption, Later, LaunchRefused, Launcher, MakePlan, Planned};
-pub use leader::{SharedExits, end_strangers};
+pub use leader::{SharedExits, end_leftovers};
 pub use markers::java_feature_version;
 pub use outlives::{Outlives, size_in};
 pub use process_tree::adopt_orphans;

@@ -52,7 +52,7 @@ async fn exit_of(events: &mut mpsc::Receiver<LaunchEvent>) -> (i64, i32) {
             LaunchEvent::Launched { .. }
             | LaunchEvent::ProcessesGone(_)
             | LaunchEvent::ProcessesStay(_)
-            | LaunchEvent::StrangersGone(_) => {}
+            | LaunchEvent::LeftoversGone(_) => {}
             LaunchEvent::Exited { id, status, .. } => return (id.id, status.0),
             other @ LaunchEvent::LaunchFailed { .. } => panic!("{other:?}"),
         }

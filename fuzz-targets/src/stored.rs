@@ -75,7 +75,7 @@ fn run(input: &[u8]) {
         for container in &decided.containers {
             assert!(found.containers.contains_key(&container.spec.id.name()));
         }
-        assert!(decided.strangers.len() <= noted.len() + left.len());
+        assert!(decided.leftovers.len() <= noted.len() + left.len());
     }
     for value in proxy.values() {
         read_again::<KeysRecord>(value);

@@ -263,7 +263,7 @@ fn application_of(order: &LogOrder) -> Option<ApplicationId> {
 }
 
 /// Returns the event that tells the failure of the work which an effect would have begun. Adoptions
-/// have failed before: their processes are ended like those of strangers.
+/// have failed before: their processes are ended like leftovers.
 fn failure_of(effect: &Effect, work: &Work) -> Option<WorkerEvent> {
     let diagnostics = work.failure();
     if let Effect::Localize { id, purpose, .. } = effect {

@@ -14,7 +14,7 @@ mod record_clock;
 mod suspects;
 mod work;
 
-pub use decide::{Decided, Recovered, Stranger, decide};
+pub use decide::{Decided, Leftover, Recovered, decide};
 pub use record::{
     AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, EndedProcess,
     Ending, KeyRecord, KeysRecord, LocalizingRecord, RecordError, RestartingRecord,

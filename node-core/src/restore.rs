@@ -38,8 +38,8 @@ pub struct RestoredState {
     /// Number of the last container that was accepted.
     pub arrivals: u64,
     /// Containers whose processes belong to nobody and are being killed, with their sizes.
-    /// [`container_runtime::launch::LaunchEvent::StrangersGone`] follows for each.
-    pub strangers: Vec<(ContainerName, Resource)>,
+    /// [`container_runtime::launch::LaunchEvent::LeftoversGone`] follows for each.
+    pub leftovers: Vec<(ContainerName, Resource)>,
     /// Containers of which no logs are uploaded, by their applications.
     pub settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     /// Drain of the node; `None`: it is in service.
@@ -56,14 +56,14 @@ impl Core {
             containers,
             used_tokens,
             arrivals,
-            strangers,
+            leftovers,
             settled_logs,
             drain,
             judgement,
         } = state;
         self.arrivals = arrivals;
         self.logs.settled = settled_logs;
-        for (name, size) in strangers {
+        for (name, size) in leftovers {
             self.scheduler.withhold(name, size);
         }
         for (name, until) in used_tokens {

@@ -125,7 +125,7 @@ impl Core {
                 return;
             }
             LaunchEvent::ProcessesGone(id) => Event::ProcessesGone(id),
-            LaunchEvent::StrangersGone(name) => {
+            LaunchEvent::LeftoversGone(name) => {
                 let mut actions = Vec::new();
                 self.scheduler.give_back(&name, now, &mut actions);
                 self.perform(actions, now);

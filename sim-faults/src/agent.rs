@@ -123,7 +123,7 @@ pub struct Agent {
     /// Those of them that are to end, and whether by SIGKILL.
     unwanted: BTreeMap<ContainerId, bool>,
     /// Processes that an earlier agent left and that belong to no container, until they are gone.
-    strangers: BTreeMap<ContainerName, BTreeSet<ProcessIdentity>>,
+    leftovers: BTreeMap<ContainerName, BTreeSet<ProcessIdentity>>,
     /// Virtual time of the last answer of the cgroups' owner, which answers in order.
     frozen_at: u64,
     queue_limit: Option<usize>,
@@ -192,22 +192,22 @@ impl Agent {
 
     /// Returns whether a process belongs to nobody, so that its end is no container's: one with the
     /// same id may have been accepted since.
-    pub fn is_of_stranger(&self, id: ContainerId, process: ProcessIdentity) -> bool {
-        let processes = self.strangers.get(&id.name());
+    pub fn is_of_leftover(&self, id: ContainerId, process: ProcessIdentity) -> bool {
+        let processes = self.leftovers.get(&id.name());
         processes.is_some_and(|processes| processes.contains(&process))
     }
 
     /// Reports the containers whose left processes are all gone, and forgets the notes of these.
-    pub fn report_ended_strangers(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
+    pub fn report_ended_leftovers(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
         let lives = |process: &ProcessIdentity| ground.machine.has(*process);
-        let over = self.strangers.iter();
+        let over = self.leftovers.iter();
         let over = over.filter(|(_, processes)| !processes.iter().any(lives));
         let over: Vec<ContainerName> = over.map(|(id, _)| *id).collect();
         for id in over {
-            for process in self.strangers.remove(&id).unwrap_or_default() {
+            for process in self.leftovers.remove(&id).unwrap_or_default() {
                 ground.machine.release(id, Some(process.pid));
             }
-            self.launch_event(0, LaunchEvent::StrangersGone(id), context);
+            self.launch_event(0, LaunchEvent::LeftoversGone(id), context);
         }
     }
 

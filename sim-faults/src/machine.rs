@@ -344,7 +344,7 @@ impl Machine {
 
     /// Kills a process that belongs to no container. It ends after its plan's time or this one, in
     /// milliseconds.
-    pub fn kill_stranger(
+    pub fn kill_leftover(
         &mut self,
         identity: ProcessIdentity,
         stuck_ms: u64,

@@ -196,8 +196,8 @@ impl Node {
                 if let Some(identity) = ended {
                     let reading_ms = self.random.below(READING_MS);
                     self.with_agent(context, |agent, ground, context| {
-                        if agent.is_of_stranger(id, identity) {
-                            agent.report_ended_strangers(ground, context);
+                        if agent.is_of_leftover(id, identity) {
+                            agent.report_ended_leftovers(ground, context);
                         } else {
                             agent.report_end(id, status, reading_ms, context);
                         }

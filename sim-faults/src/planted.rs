@@ -23,7 +23,7 @@ pub enum Planted {
     /// keeper does not, as it reads them from the environment of living processes.
     EndedForgotten,
     /// A restarted agent leaves processes alone that belong to no container.
-    StrangersLive,
+    LeftoversLive,
     /// A restart reverses the queues.
     QueuesReversed,
     /// A restart reverses the order of starts.
@@ -41,7 +41,7 @@ pub enum Planted {
     /// A launch that is under way when its container is to end makes a process, which nobody ends.
     LateLaunchLives,
     /// A restarted agent gives the room of processes away that it kills.
-    StrangersTakeNothing,
+    LeftoversTakeNothing,
     /// Workers do not hear of a change of size or type.
     ChangeNotTold,
     /// The resources of a container that has ended are not released.
@@ -58,7 +58,7 @@ impl Planted {
         Self::KillNotStored,
         Self::KeeperIgnored,
         Self::EndedForgotten,
-        Self::StrangersLive,
+        Self::LeftoversLive,
         Self::QueuesReversed,
         Self::StartsReversed,
         Self::SigkillForgotten,
@@ -67,7 +67,7 @@ impl Planted {
         Self::IdsReused,
         Self::LostIsSuccess,
         Self::LateLaunchLives,
-        Self::StrangersTakeNothing,
+        Self::LeftoversTakeNothing,
         Self::ChangeNotTold,
         Self::ResourcesKept,
     ];
@@ -80,11 +80,11 @@ impl Planted {
             Self::EndRepeated => "ends-once",
             Self::RepeatedOrdersDropped | Self::LimitIgnored => "queue-limit",
             Self::ToldBeforeStored | Self::KillNotStored => "acknowledged",
-            Self::KeeperIgnored | Self::EndedForgotten | Self::StrangersLive => "started-once",
+            Self::KeeperIgnored | Self::EndedForgotten | Self::LeftoversLive => "started-once",
             Self::QueuesReversed => "fifo",
             Self::StartsReversed => "kill-order",
             Self::SigkillForgotten => "bounded-kill",
-            Self::RoomFreedEarly | Self::StrangersTakeNothing => "overcommit",
+            Self::RoomFreedEarly | Self::LeftoversTakeNothing => "overcommit",
             Self::IdsReused => "unique-ids",
             Self::LostIsSuccess => "exit-truth",
             Self::LateLaunchLives => "leftovers",

@@ -308,7 +308,7 @@ pub enum LaunchEvent {
         is_of_node: bool,
     },
     /// Processes of the container survive SIGKILL. Comes before `ProcessesGone`, which is told all
-    /// the same; what the container took is to be withheld until `StrangersGone`.
+    /// the same; what the container took is to be withheld until `LeftoversGone`.
     ProcessesStay(ContainerId),
     /// The container's process and every process that it started are gone, but for those of
     /// `ProcessesStay`. Its last output and its cgroup's events are read next.
@@ -327,7 +327,7 @@ pub enum LaunchEvent {
     },
     /// The processes are gone that an earlier agent started for a container and of which no record
     /// tells, or that survived SIGKILL.
-    StrangersGone(ContainerName),
+    LeftoversGone(ContainerName),
 }
 
 /// Durations of the phases of one launch, in microseconds.

@@ -125,11 +125,11 @@ pub(super) fn signal_group_of(process: ProcessIdentity, signal: i32) -> bool {
 /// tracing them, and returns what waits until the last of them is gone. For the start, in the
 /// context of the runtime: their keeper has them, so their numbers are not others' for a second
 /// after their ends.
-pub fn end_strangers(strangers: &[ProcessIdentity]) -> impl Future<Output = ()> + Send + use<> {
-    let watch = |stranger: &ProcessIdentity| {
-        let watched = WatchedLeader::Adopted(AdoptedLeader::of(*stranger, None));
-        if signal_group_of(*stranger, libc::SIGKILL) {
-            let pid = stranger.pid;
+pub fn end_leftovers(leftovers: &[ProcessIdentity]) -> impl Future<Output = ()> + Send + use<> {
+    let watch = |leftover: &ProcessIdentity| {
+        let watched = WatchedLeader::Adopted(AdoptedLeader::of(*leftover, None));
+        if signal_group_of(*leftover, libc::SIGKILL) {
+            let pid = leftover.pid;
             tracing::warn!(
                 pid,
                 "killed a process of an unknown container of the last agent"
@@ -137,7 +137,7 @@ pub fn end_strangers(strangers: &[ProcessIdentity]) -> impl Future<Output = ()> 
         }
         watched
     };
-    let watched: Vec<WatchedLeader> = strangers.iter().map(watch).collect();
+    let watched: Vec<WatchedLeader> = leftovers.iter().map(watch).collect();
     async move {
         for leader in watched {
             while timeout(STRANGER_RETRY, leader.ended()).await.is_err() {

@@ -2,7 +2,7 @@
 //! else's tracer holds them.
 //!
 //! The container's end is reported without them, and what the container took is withheld from
-//! others until they are gone ([`LaunchEvent::ProcessesStay`], [`LaunchEvent::StrangersGone`]).
+//! others until they are gone ([`LaunchEvent::ProcessesStay`], [`LaunchEvent::LeftoversGone`]).
 //! They are signalled and their tracers looked for again and again, ever more rarely.
 
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Survivors {
         shared.registry.survived(self.id);
         tracing::info!(container = %self.id, "processes that had survived SIGKILL are gone");
         shared
-            .report(LaunchEvent::StrangersGone(self.id.name()))
+            .report(LaunchEvent::LeftoversGone(self.id.name()))
             .await;
     }
 

@@ -114,7 +114,7 @@ async fn hundreds_of_launches_at_once_all_end_and_leave_no_zombie() {
             other @ (LaunchEvent::LaunchFailed { .. }
             | LaunchEvent::ProcessesGone(_)
             | LaunchEvent::ProcessesStay(_)
-            | LaunchEvent::StrangersGone(_)) => {
+            | LaunchEvent::LeftoversGone(_)) => {
                 panic!("{other:?}")
             }
         }

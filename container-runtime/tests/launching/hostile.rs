@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::{Child, Command};
 
-use container_runtime::launch::end_strangers;
+use container_runtime::launch::end_leftovers;
 use keeper::ProcessIdentity;
 use test_support::hostile::{self, Role};
 
@@ -169,9 +169,9 @@ async fn a_tracer_that_does_not_look_at_a_zombie_is_ended() {
 async fn what_an_earlier_agent_left_is_ended_with_its_tracer() {
     let folder = tempfile::tempdir().unwrap();
     // Its own session and group, like a container's first process.
-    let mut stranger = Command::new("setsid");
-    let mut stranger = stranger.args(["sleep", "1000"]).spawn().unwrap();
-    let pid = i32::try_from(stranger.id()).unwrap();
+    let mut leftover = Command::new("setsid");
+    let mut leftover = leftover.args(["sleep", "1000"]).spawn().unwrap();
+    let pid = i32::try_from(leftover.id()).unwrap();
     let is_leader = || process(pid).filter(|stat| stat.session == pid);
     eventually("a session of its own", is_leader).await;
     let ready = folder.path().join("tracer");
@@ -181,9 +181,9 @@ async fn what_an_earlier_agent_left_is_ended_with_its_tracer() {
     });
     written_pid(ready).await;
     let process = ProcessIdentity::of(pid).unwrap();
-    timeout(DEADLINE, end_strangers(&[process]))
+    timeout(DEADLINE, end_leftovers(&[process]))
         .await
         .expect("its end in time");
-    stranger.wait().unwrap();
+    leftover.wait().unwrap();
     tracer.wait().unwrap();
 }

@@ -95,7 +95,7 @@ impl Node {
             | LaunchEvent::Exited { .. }
             | LaunchEvent::ProcessesGone(_)
             | LaunchEvent::ProcessesStay(_)
-            | LaunchEvent::StrangersGone(_)) => {
+            | LaunchEvent::LeftoversGone(_)) => {
                 panic!("{other:?}")
             }
         }
@@ -113,7 +113,7 @@ impl Node {
             | LaunchEvent::LaunchFailed { .. }
             | LaunchEvent::ProcessesGone(_)
             | LaunchEvent::ProcessesStay(_)
-            | LaunchEvent::StrangersGone(_)) => {
+            | LaunchEvent::LeftoversGone(_)) => {
                 panic!("{other:?}")
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use container_runtime::launch::{Outlives, SharedExits, end_strangers, size_in};
+use container_runtime::launch::{Outlives, SharedExits, end_leftovers, size_in};
 use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
 use records::{ExecutionType, Resource};
 use sched::ContainerSpec;
@@ -93,16 +93,16 @@ fn the_next_agent_finds_the_processes_whose_ends_were_not_stored() {
     assert_eq!(found, expected);
     drop(slots);
     // All are killed, also those that have ended, and nothing waits longer than they live.
-    let strangers: Vec<ProcessIdentity> =
+    let leftovers: Vec<ProcessIdentity> =
         expected.into_iter().map(|(_, process)| process).collect();
     let runtime = Runtime::new().unwrap();
     runtime.block_on(async {
-        let gone = end_strangers(&strangers);
+        let gone = end_leftovers(&leftovers);
         timeout(DEADLINE, gone).await.expect("their ends in time");
     });
     let lives = |pid: &i32| {
         let stat = Process::new(*pid).and_then(|process| process.stat());
         stat.is_ok_and(|stat| stat.state != 'Z')
     };
-    assert!(!strangers.iter().any(|stranger| lives(&stranger.pid)));
+    assert!(!leftovers.iter().any(|leftover| lives(&leftover.pid)));
 }

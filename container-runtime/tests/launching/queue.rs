@@ -58,7 +58,7 @@ async fn an_order_at_any_moment_of_a_launch_is_obeyed() {
             LaunchEvent::Launched { .. }
             | LaunchEvent::ProcessesGone(_)
             | LaunchEvent::ProcessesStay(_)
-            | LaunchEvent::StrangersGone(_) => {}
+            | LaunchEvent::LeftoversGone(_) => {}
             LaunchEvent::LaunchFailed { status, .. } => {
                 assert_eq!(status, ContainerExitStatus::TERMINATED);
                 ended += 1;
@@ -100,7 +100,7 @@ async fn a_launch_that_was_terminated_while_queued_never_starts() {
             | LaunchEvent::Exited { .. }
             | LaunchEvent::ProcessesGone(_)
             | LaunchEvent::ProcessesStay(_)
-            | LaunchEvent::StrangersGone(_)) => {
+            | LaunchEvent::LeftoversGone(_)) => {
                 panic!("{other:?}")
             }
         }

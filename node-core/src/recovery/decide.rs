@@ -43,7 +43,7 @@ pub struct Recovered {
 
 /// Process of a container that does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stranger {
+pub struct Leftover {
     /// Name of the container.
     pub id: ContainerName,
     /// The process, alive or not.
@@ -60,14 +60,14 @@ pub struct Decided {
     /// order of arrival, then those that are finished.
     pub containers: Vec<Recovered>,
     /// Processes of containers that do not go on. They are to be ended.
-    pub strangers: Vec<Stranger>,
+    pub leftovers: Vec<Leftover>,
     /// Number of the last container that was accepted.
     pub arrivals: u64,
 }
 
 impl Decided {
     /// Gives up a container whose process must not be taken over: it has failed, and its process is
-    /// a stranger's.
+    /// a leftover.
     pub fn give_up(&mut self, name: ContainerName) {
         let mut containers = self.containers.iter_mut();
         let Some(goes) = containers.find(|goes| goes.spec.id.name() == name) else {
@@ -81,7 +81,7 @@ impl Decided {
         record.diagnostics.push_str(&Work::Adoption(name).failure());
         let size = Some(goes.spec.resource);
         let process = goes.process.take();
-        self.strangers.extend(process.map(|process| Stranger {
+        self.leftovers.extend(process.map(|process| Leftover {
             id: name,
             process,
             size,
@@ -122,7 +122,7 @@ pub fn decide(
     }
     let containers: Vec<Recovered> = sorted.into_values().collect();
     Decided {
-        strangers: strangers(&containers, noted, left),
+        leftovers: leftovers(&containers, noted, left),
         containers,
         arrivals,
     }
@@ -130,31 +130,31 @@ pub fn decide(
 
 /// Returns the processes that nobody would ever end: those of containers that do not go on. What a
 /// container that goes on has left behind ends with it.
-fn strangers(
+fn leftovers(
     containers: &[Recovered],
     noted: Vec<(ContainerName, Noted<'_>)>,
     left: &[LeftProcess],
-) -> Vec<Stranger> {
+) -> Vec<Leftover> {
     let go_on = containers.iter();
     let go_on = go_on.filter(|recovered| recovered.process.is_some());
     let go_on: BTreeSet<ContainerName> = go_on.map(|goes| goes.spec.id.name()).collect();
     let named = |left: &LeftProcess| {
         let id = left.variable.as_ref()?.parse().ok()?;
         let (process, size) = (left.process, None);
-        Some(Stranger { id, process, size })
+        Some(Leftover { id, process, size })
     };
-    let noted = noted.into_iter().map(|(id, noted)| Stranger {
+    let noted = noted.into_iter().map(|(id, noted)| Leftover {
         id,
         process: noted.process,
         size: size_in(&noted.start.remark),
     });
-    let noted: Vec<Stranger> = noted.collect();
+    let noted: Vec<Leftover> = noted.collect();
     let known: BTreeSet<ProcessIdentity> = noted.iter().map(|noted| noted.process).collect();
     let named = left.iter().filter_map(named);
     // A leader is known by its note, so what its environment claims does not count.
     let named = named.filter(|named| !known.contains(&named.process));
     let all = noted.into_iter().chain(named);
-    all.filter(|stranger| !go_on.contains(&stranger.id))
+    all.filter(|leftover| !go_on.contains(&leftover.id))
         .collect()
 }
 

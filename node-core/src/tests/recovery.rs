@@ -239,7 +239,7 @@ impl CrashingNode {
             .map(|(id, process)| FoundStart::of(&id.to_string(), *process))
             .collect();
         let mut decided = decide(self.disk.containers.clone(), &noted, &[]);
-        assert!(decided.strangers.is_empty(), "{:?}", decided.strangers);
+        assert!(decided.leftovers.is_empty(), "{:?}", decided.leftovers);
         let pending = Pending::of(&decided.containers, &self.disk.applications);
         let suspects = self.disk.suspects.as_ref().map(Suspects::of_record);
         let judgement = judge(has_crashed, &suspects.unwrap_or_default(), &pending);
@@ -262,7 +262,7 @@ impl CrashingNode {
             containers: with_dirs.collect(),
             used_tokens: self.disk.used.clone().into_iter().collect(),
             arrivals: decided.arrivals,
-            strangers: Vec::new(),
+            leftovers: Vec::new(),
             settled_logs: self.disk.settled_logs.clone(),
             drain: self.disk.drain.clone(),
             judgement,
@@ -475,9 +475,9 @@ fn a_process_that_no_record_names_yet_is_taken_over() {
 #[test]
 fn what_belongs_to_nobody_keeps_its_room_and_its_container_from_starting() {
     let mut node = Node::new();
-    let strangers = vec![(container_id(1).name(), Resource::new(8192, 1))];
+    let leftovers = vec![(container_id(1).name(), Resource::new(8192, 1))];
     let state = RestoredState {
-        strangers,
+        leftovers,
         ..RestoredState::default()
     };
     node.core.restore(state, node.now);
@@ -488,7 +488,7 @@ fn what_belongs_to_nobody_keeps_its_room_and_its_container_from_starting() {
     );
     assert!(matches!(node.start(2), StartOutcome::Started));
     assert_eq!(node.work(), []);
-    node.handle(LaunchEvent::StrangersGone(container_id(1).name()));
+    node.handle(LaunchEvent::LeftoversGone(container_id(1).name()));
     assert_eq!(node.work(), [Work::Launch(container_id(2))]);
     assert!(matches!(node.start(1), StartOutcome::Started));
 }
@@ -506,6 +506,6 @@ fn what_survives_its_container_keeps_its_room_until_it_is_gone() {
     assert!(matches!(node.start(2), StartOutcome::Started));
     let launch = Work::Launch(container_id(2));
     assert!(!node.work().contains(&launch));
-    node.handle(LaunchEvent::StrangersGone(container_id(1).name()));
+    node.handle(LaunchEvent::LeftoversGone(container_id(1).name()));
     assert!(node.work().contains(&launch));
 }

@@ -8,7 +8,7 @@ use container_runtime::launch::{LaunchEvent, Outlives, SharedExits};
 use keeper::{ExitRecords, FoundStart, LastEnd, ProcessIdentity, StartSlots};
 use localize::{KeptRecords, KeptResource, Needed, NodeDirs, UserName};
 use node_core::recovery::{
-    ApplicationStage, Decided, Judgement, Pending, Recovered, Stranger, Suspects, Work, decide,
+    ApplicationStage, Decided, Judgement, Leftover, Pending, Recovered, Suspects, Work, decide,
     judge,
 };
 use node_core::{RestoredState, StoreOrder};
@@ -195,13 +195,13 @@ impl Recovery {
             outliving,
             ..
         } = self;
-        let count = decided.strangers.len();
+        let count = decided.leftovers.len();
         let starts = &outliving.launches.starts;
-        let strangers = end_strangers(decided.strangers, starts, launches);
+        let leftovers = end_leftovers(decided.leftovers, starts, launches);
         let goes_on = decided.containers.iter();
         let goes_on = goes_on.filter(|recovered| recovered.process.is_some());
         let goes_on = goes_on.map(|goes| goes.spec.id.to_string());
-        let stays = goes_on.chain(strangers.iter().map(|(id, _)| id.to_string()));
+        let stays = goes_on.chain(leftovers.iter().map(|(id, _)| id.to_string()));
         let stays: BTreeSet<String> = stays.collect();
         for start in noted.iter().filter(|start| !stays.contains(&start.name)) {
             starts.forget(&start.name);
@@ -212,7 +212,7 @@ impl Recovery {
             containers = decided.containers.len(),
             with_process = running.count(),
             applications = found.applications.len(),
-            strangers = count,
+            leftovers = count,
             "recovered what the last agent has left"
         );
         let with_dirs = |recovered: Recovered| {
@@ -224,7 +224,7 @@ impl Recovery {
             containers: decided.containers.into_iter().map(with_dirs).collect(),
             used_tokens: found.used.into_iter().collect(),
             arrivals: decided.arrivals,
-            strangers,
+            leftovers,
             settled_logs: found.settled_logs,
             drain: found.drain,
             judgement,
@@ -296,26 +296,26 @@ fn dirs_of(dirs: &NodeDirs, recovered: &Recovered) -> Option<localize::Container
 
 /// Kills what nobody would ever end. Returns the containers with their sizes; each is reported once
 /// its processes are gone, which the kernel may delay for long.
-fn end_strangers(
-    strangers: Vec<Stranger>,
+fn end_leftovers(
+    leftovers: Vec<Leftover>,
     starts: &Arc<StartSlots>,
     launches: &mpsc::Sender<LaunchEvent>,
 ) -> Vec<(ContainerName, Resource)> {
     let mut by_container: BTreeMap<ContainerName, (Resource, Vec<ProcessIdentity>)> =
         BTreeMap::new();
-    for Stranger { id, process, size } in strangers {
+    for Leftover { id, process, size } in leftovers {
         let (withheld, processes) = by_container.entry(id).or_default();
         *withheld = size.unwrap_or(*withheld);
         processes.push(process);
     }
     let end = |(id, (size, processes)): (ContainerName, (Resource, Vec<ProcessIdentity>))| {
-        let gone = container_runtime::launch::end_strangers(&processes);
+        let gone = container_runtime::launch::end_leftovers(&processes);
         let (starts, launches) = (Arc::clone(starts), launches.clone());
         tokio::spawn(async move {
             gone.await;
             starts.forget(&id.to_string());
             // A core that is gone needs no room.
-            let _told = launches.send(LaunchEvent::StrangersGone(id)).await;
+            let _told = launches.send(LaunchEvent::LeftoversGone(id)).await;
         });
         (id, size)
     };

@@ -96,7 +96,7 @@ impl Agent {
             Effect::InitializeApplication { id, .. } => self.told.initialize(id),
             Effect::FinishApplication { id, .. } => {
                 let mut running = ground.machine.processes_of(id);
-                let running = running.find(|(id, process)| !self.is_of_stranger(*id, *process));
+                let running = running.find(|(id, process)| !self.is_of_leftover(*id, *process));
                 context.check(self.told.finish(id, running.map(|(id, _)| id)));
             }
             Effect::EndPipelines(id) => self.told.end_pipelines(id),

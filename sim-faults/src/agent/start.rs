@@ -58,11 +58,11 @@ impl Agent {
         // Each second end is a crash, so works go on step by step and none fails.
         let has_crashed = incarnation % 2 == 1;
         let judgement = judge(has_crashed, &suspects.unwrap_or_default(), &pending);
-        let mut strangers = BTreeMap::new();
-        for stranger in &decided.strangers {
-            strangers.insert(stranger.id, stranger.size.unwrap_or_default());
-            let watched = agent.strangers.entry(stranger.id).or_default();
-            watched.insert(stranger.process);
+        let mut leftovers = BTreeMap::new();
+        for leftover in &decided.leftovers {
+            leftovers.insert(leftover.id, leftover.size.unwrap_or_default());
+            let watched = agent.leftovers.entry(leftover.id).or_default();
+            watched.insert(leftover.process);
             let is_stuck = ground.random.chance(ground.failures.stuck);
             let stuck_ms = if is_stuck {
                 ground.random.within(1..=STUCK_MS_MAX)
@@ -71,10 +71,10 @@ impl Agent {
             };
             ground
                 .machine
-                .kill_stranger(stranger.process, stuck_ms, context);
+                .kill_leftover(leftover.process, stuck_ms, context);
         }
-        if context.is_planted(Planted::StrangersTakeNothing) {
-            strangers
+        if context.is_planted(Planted::LeftoversTakeNothing) {
+            leftovers
                 .values_mut()
                 .for_each(|size| *size = Resource::default());
         }
@@ -91,14 +91,14 @@ impl Agent {
             containers: decided.containers.into_iter().map(dirs).collect(),
             used_tokens: found.used.into_iter().collect(),
             arrivals: decided.arrivals,
-            strangers: strangers.into_iter().collect(),
+            leftovers: leftovers.into_iter().collect(),
             settled_logs: found.settled_logs,
             drain: found.drain,
             judgement,
         };
         let now = agent.now(context);
         agent.core.restore(state, now);
-        agent.report_ended_strangers(ground, context);
+        agent.report_ended_leftovers(ground, context);
         let effects = agent.core.take_effects();
         let known = agent.known(&effects);
         context.observe(Observation::AgentStarted { node, known });
@@ -151,7 +151,7 @@ impl Agent {
             tick_at: None,
             launching: BTreeSet::new(),
             unwanted: BTreeMap::new(),
-            strangers: BTreeMap::new(),
+            leftovers: BTreeMap::new(),
             frozen_at: 0,
             queue_limit: None,
             told: Told::default(),
@@ -256,8 +256,8 @@ fn spoil_recovery(decided: &mut Decided, context: &Context) {
         running.reverse();
         decided.containers = running.into_iter().chain(others).collect();
     }
-    if context.is_planted(Planted::StrangersLive) {
-        decided.strangers.clear();
+    if context.is_planted(Planted::LeftoversLive) {
+        decided.leftovers.clear();
     }
 }
 

@@ -399,7 +399,7 @@ async fn launches_without_cpu_time_delay_no_guaranteed_one_and_can_be_killed() {
             LaunchEvent::Launched { .. }
             | LaunchEvent::ProcessesGone(_)
             | LaunchEvent::ProcessesStay(_)
-            | LaunchEvent::StrangersGone(_) => {}
+            | LaunchEvent::LeftoversGone(_) => {}
             LaunchEvent::LaunchFailed { .. } | LaunchEvent::Exited { .. } => gone += 1,
         }
     }

@@ -197,7 +197,7 @@ async fn observe(config: LaunchConfig, plan: &LaunchPlan, root: &Path) -> String
             LaunchEvent::Launched { pid, .. } => leader = pid.to_string(),
             LaunchEvent::ProcessesGone(_)
             | LaunchEvent::ProcessesStay(_)
-            | LaunchEvent::StrangersGone(_) => {}
+            | LaunchEvent::LeftoversGone(_) => {}
             end @ (LaunchEvent::LaunchFailed { .. } | LaunchEvent::Exited { .. }) => {
                 writeln!(seen, "{end:#?}").unwrap();
                 break;

@@ -50,8 +50,8 @@ fn noted(number: i64, pid: i32) -> FoundStart {
 }
 
 fn pids(decided: &Decided) -> Vec<i32> {
-    let strangers = decided.strangers.iter();
-    strangers.map(|stranger| stranger.process.pid).collect()
+    let leftovers = decided.leftovers.iter();
+    leftovers.map(|leftover| leftover.process.pid).collect()
 }
 
 fn outline(decided: &Decided) -> Vec<(i64, RecoveredStage, Option<i32>)> {
@@ -134,7 +134,7 @@ fn a_process_that_was_not_recorded_yet_is_found_by_its_note() {
         ]
     );
     assert_eq!(pids(&decided), [40, 50]);
-    let sizes = decided.strangers.iter().map(|stranger| stranger.size);
+    let sizes = decided.leftovers.iter().map(|leftover| leftover.size);
     assert_eq!(
         sizes.collect::<Vec<_>>(),
         [Some(Resource::new(512, 2)), None]
@@ -211,7 +211,7 @@ fn a_container_with_an_id_of_a_node_goes_on_by_its_text() {
     let of_node = stored(-3, Stage::Running, 1, 10);
     let decided = decide([of_node].into(), &[noted(-3, 10)], &[left(-3, 10)]);
     assert_eq!(outline(&decided), [(-3, RecoveredStage::Running, Some(10))]);
-    assert_eq!(decided.strangers, []);
+    assert_eq!(decided.leftovers, []);
 }
 
 #[test]
