@@ -6,8 +6,12 @@ use std::fmt;
 use records::{ContainerName, EpochMillis, NodeId, Resource};
 use sched::Sight;
 
-/// Most choices that are remembered; the oldest are forgotten first. One takes some 300 bytes.
+/// Most choices that are remembered. One takes some 300 bytes. Beyond that the oldest of the user
+/// with the most is forgotten, so that nobody's burst takes away the share of another.
 const CHOICES_MAX: usize = 10_000;
+
+/// Part of a user's choices that is forgotten at once.
+const CHOICES_DROPPED_PART: usize = 64;
 
 /// Looks of the call that chose a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,20 +71,28 @@ impl fmt::Display for Choice {
 #[derive(Debug, Default)]
 pub(super) struct Choices {
     by_container: BTreeMap<ContainerName, Choice>,
-    in_order: VecDeque<ContainerName>,
+    /// Containers of each user, the oldest first.
+    by_user: BTreeMap<String, VecDeque<ContainerName>>,
 }
 
 impl Choices {
     pub(super) fn remember(&mut self, choices: Vec<Choice>) {
         for choice in choices {
-            let container = choice.container;
+            let (container, user) = (choice.container, choice.user.clone());
             if self.by_container.insert(container, choice).is_none() {
-                self.in_order.push_back(container);
+                self.by_user.entry(user).or_default().push_back(container);
             }
         }
-        let excess = self.in_order.len().saturating_sub(CHOICES_MAX);
-        for old in self.in_order.drain(..excess) {
-            self.by_container.remove(&old);
+        while self.by_container.len() > CHOICES_MAX {
+            let users = self.by_user.values_mut();
+            let Some(most) = users.max_by_key(|containers| containers.len()) else {
+                return;
+            };
+            // Leave a few fewer, so that the next call need not search again.
+            for old in most.drain(..most.len().div_ceil(CHOICES_DROPPED_PART)) {
+                self.by_container.remove(&old);
+            }
+            self.by_user.retain(|_, containers| !containers.is_empty());
         }
     }
 
@@ -145,7 +157,32 @@ mod tests {
         // One that is told again is remembered once.
         choices.remember(vec![choice(count)]);
         let known = |n| choices.of(ids::container(n).name()).is_some();
-        assert!(!known(5) && known(6) && known(count));
-        assert_eq!(choices.in_order.len(), CHOICES_MAX);
+        assert!(!known(5) && known(count / 2) && known(count));
+        let left = choices.by_container.len();
+        assert!(
+            (CHOICES_MAX * 9 / 10..=CHOICES_MAX).contains(&left),
+            "{left}"
+        );
+        assert_eq!(choices.by_user["alice"].len(), left);
+    }
+
+    #[test]
+    fn the_bursts_of_one_user_leave_the_choices_of_others() {
+        let mut choices = Choices::default();
+        let half = i64::try_from(CHOICES_MAX / 2).unwrap();
+        let of = |user: &str, numbers: std::ops::Range<i64>| {
+            let user = |number| Choice {
+                user: user.to_owned(),
+                ..choice(number)
+            };
+            numbers.map(user).collect()
+        };
+        choices.remember(of("bob", 0..half - 200));
+        for burst in 1..10 {
+            choices.remember(of("alice", burst * half..(burst + 1) * half));
+        }
+        let known = |n| choices.of(ids::container(n).name()).is_some();
+        assert!((0..half - 200).all(known) && known(10 * half - 1));
+        assert!(choices.by_container.len() <= CHOICES_MAX);
     }
 }
