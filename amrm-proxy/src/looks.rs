@@ -5,17 +5,23 @@
 //!  attempt's scheduler ── Effect ──▶ AttemptLooks ──▶ Directory      which nodes there are
 //!        ▲                               │  └───────▶ cluster_nodes  the ResourceManager tells all
 //!        └────────── News ◀──────────────┘
-//!                                        └──────────▶ Connections    GET /jmx of each node
+//!                                        └──────────▶ Connections    GET /jmx of each node, and of
+//!                                                                     a Java node its containers
 //! ```
+//!
+//! No news is used without its age. Our nodes tell their load of the moment in `/jmx`. What a Java
+//! node tells there may be 10 s old, so it is asked for its list of containers as well; one that
+//! does not give the list has answered, but its load is unknown.
 //!
 //! A call waits for its looks for a bounded time, 20 ms by default, all together. A node that has
 //! not answered by then has failed, though its connection may be there for the next look. A node
-//! that fails is left out for a while; where none answers, looks end for a while, and containers
+//! that fails is left out for a while, a short one if its answer comes in the end; where none answers, looks end for a while, and containers
 //! are placed by the attempts' own counts at once.
 
 mod choices;
 mod cluster_nodes;
 mod connections;
+pub mod container_list;
 mod directory;
 pub mod jmx;
 mod performer;
@@ -23,6 +29,7 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -30,7 +37,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use records::{ContainerName, NodeId, error_chain};
-use sched::{KnownNode, Placement, Sight};
+use sched::{KnownNode, LookAnswer, Placement, RemoteNode};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout_at};
 use wire::failover::Endpoints;
@@ -38,7 +45,8 @@ use wire::failover::Endpoints;
 use self::choices::Choices;
 pub use self::choices::{CallLooks, Choice};
 use self::connections::{Connections, KEPT_FOR};
-use self::directory::{Change, Directory};
+use self::directory::{Change, Directory, Outcome};
+use self::jmx::Told;
 pub(crate) use self::performer::AttemptLooks;
 use crate::distributed_scheduler::Looks;
 use crate::node_lists::lock;
@@ -259,19 +267,40 @@ impl NodeLooks {
         let began = Instant::now();
         let mut answers = self.start(&nodes);
         let mut looks = Looks {
-            sights: Vec::with_capacity(nodes.len()),
+            answers: Vec::with_capacity(nodes.len()),
+            late: Vec::new(),
             asked: answers.asked.len(),
             max_queue_length: self.max_queue_length(),
             took: Duration::ZERO,
         };
         let deadline = began + self.settings().wait_max;
-        while let Ok(Some((position, sight))) = timeout_at(deadline, answers.arriving.recv()).await
+        let mut outcomes: BTreeMap<usize, Outcome> = BTreeMap::new();
+        outcomes.extend(
+            answers
+                .asked
+                .iter()
+                .map(|position| (*position, Outcome::Late)),
+        );
+        while let Ok(Some((position, answer))) = timeout_at(deadline, answers.arriving.recv()).await
         {
-            looks.sights.extend(sight.map(|sight| (position, sight)));
+            let outcome = answer.map_or(Outcome::Failed, |_| Outcome::Answered);
+            outcomes.insert(position, outcome);
+            looks.answers.extend(answer.map(|load| (position, load)));
         }
         looks.took = began.elapsed();
-        self.note(&nodes, &answers.asked, &looks);
+        looks.late = self.late(&nodes, &outcomes);
+        self.note(&nodes, &outcomes);
         looks
+    }
+
+    /// Returns the positions of nodes that have not answered in time, but speak.
+    fn late(&self, nodes: &[KnownNode], outcomes: &BTreeMap<usize, Outcome>) -> Vec<usize> {
+        let late = outcomes
+            .iter()
+            .filter(|(_, outcome)| **outcome == Outcome::Late);
+        let directory = self.0.directory();
+        let late = late.filter(|(at, _)| directory.speaks(&nodes[**at].node().node_id));
+        late.map(|(at, _)| *at).collect()
     }
 
     /// Starts the looks for which there are places. Those that are late go on.
@@ -285,8 +314,13 @@ impl NodeLooks {
             asked.push(position);
             let (looks, known, sender) = (self.clone(), known.clone(), sender.clone());
             tokio::spawn(async move {
-                let sight = looks.0.look_at(&known).await;
-                let _nobody_waits = sender.try_send((position, sight));
+                let answer = looks.0.look_at(&known).await;
+                let is_answered = answer.is_some();
+                if sender.try_send((position, answer)).is_err() {
+                    let now = (looks.0.clock)().mono;
+                    let node = &known.node().node_id;
+                    looks.0.directory().ended_late(node, is_answered, now);
+                }
                 drop(place);
             });
         }
@@ -295,15 +329,9 @@ impl NodeLooks {
     }
 
     /// Notes who has answered, for the next looks.
-    fn note(&self, nodes: &[KnownNode], asked: &[usize], looks: &Looks) {
-        let mut is_answered = vec![false; nodes.len()];
-        for (position, _) in &looks.sights {
-            is_answered[*position] = true;
-        }
-        let results = asked.iter().map(|position| {
-            let node = &nodes[*position].node().node_id;
-            (node, is_answered[*position])
-        });
+    fn note(&self, nodes: &[KnownNode], outcomes: &BTreeMap<usize, Outcome>) {
+        let results = outcomes.iter();
+        let results = results.map(|(at, outcome)| (&nodes[*at].node().node_id, *outcome));
         let now = (self.0.clock)().mono;
         let change = self.0.directory().looked(results, now);
         match change {
@@ -344,8 +372,8 @@ impl NodeLooks {
 struct Answers {
     /// Positions of the nodes that are asked.
     asked: Vec<usize>,
-    /// Sights with the positions of their nodes; `None` for a failure.
-    arriving: mpsc::Receiver<(usize, Option<Sight>)>,
+    /// Loads with the positions of their nodes; `None` for a failure.
+    arriving: mpsc::Receiver<(usize, Option<LookAnswer>)>,
 }
 
 impl Shared {
@@ -357,28 +385,48 @@ impl Shared {
         *lock(&self.settings)
     }
 
-    /// Asks a node for its load.
-    async fn look_at(&self, known: &KnownNode) -> Option<Sight> {
+    /// Asks a node for its load; `None` if it does not answer.
+    async fn look_at(&self, known: &KnownNode) -> Option<LookAnswer> {
         let node = known.node();
-        let seen_at = (self.clock)().mono;
         let deadline = Instant::now() + ANSWER_MAX.max(self.settings().wait_max);
-        let answer = self
-            .connections
-            .get(&node.http_address, jmx::PATH, deadline);
-        let sight = match timeout_at(deadline, answer).await {
-            Ok(Ok(answer)) => {
-                let is_other = |name: &str| self.is_other_host(name, &node.node_id);
-                jmx::read_sight(&answer, seen_at, is_other).map_err(|error| error_chain(&error))
-            }
-            Ok(Err(error)) => Err(error_chain(&error)),
-            Err(_) => Err("no answer in time".to_owned()),
-        };
-        let sight = sight.inspect_err(|error| {
+        let load = timeout_at(deadline, self.load_of(node, deadline)).await;
+        let load = load.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        let load = load.inspect_err(|error| {
             tracing::debug!(node = %node.node_id, error, "a node does not answer a look");
         });
+        load.ok()
+    }
+
+    async fn load_of(&self, node: &RemoteNode, deadline: Instant) -> Result<LookAnswer, String> {
+        let address = &node.http_address;
+        let get = |question| self.connections.get(address, question, deadline);
         let capability = self.directory().capability(&node.node_id);
-        let sight = sight.ok()?;
-        Some(capability.map_or(sight, |offered| jmx::within(sight, offered)))
+        let asked_at = || (self.clock)().mono;
+        let seen_at = asked_at();
+        let answer = get(jmx::QUESTION).await;
+        let answer = answer.map_err(|error| error_chain(&error))?;
+        let is_other = |name: &str| self.is_other_host(name, &node.node_id);
+        let told = jmx::read_numbers(&answer, seen_at, is_other);
+        let offers = match told.map_err(|error| error_chain(&error))? {
+            Told::Load(sight) => {
+                let bounded = capability.map_or(sight, |offered| jmx::within(sight, offered));
+                return Ok(LookAnswer::Seen(bounded));
+            }
+            Told::Offers(offers) => capability.unwrap_or(offers),
+        };
+        let seen_at = asked_at();
+        let sight = match get(container_list::QUESTION).await {
+            Ok(answer) => container_list::read_list(&answer, offers, seen_at)
+                .map_err(|error| error_chain(&error)),
+            Err(error) => Err(error_chain(&error)),
+        };
+        Ok(sight.map_or_else(
+            |error| {
+                tracing::debug!(node = %node.node_id, error, "a node does not list its containers");
+                LookAnswer::Unknown { free: offers }
+            },
+            LookAnswer::Seen,
+        ))
     }
 
     fn is_other_host(&self, name: &str, node: &NodeId) -> bool {

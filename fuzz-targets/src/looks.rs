@@ -1,7 +1,8 @@
-//! Answers of nodes to looks at their load (`/jmx`).
+//! Answers of nodes to looks at their load (`/jmx`, `/ws/v1/node/containers`).
 
-use amrm_proxy::looks::jmx::read_sight;
-use records::MonoMillis;
+use amrm_proxy::looks::container_list::read_list;
+use amrm_proxy::looks::jmx::{Told, read_numbers};
+use records::{MonoMillis, Resource};
 
 use crate::{Memory, Target};
 
@@ -19,15 +20,27 @@ pub(crate) const TARGET: Target = Target {
 /// Most containers of a node that are believed, running or waiting.
 const CONTAINERS_MAX: u32 = 2_000_000;
 
+/// Bytes that a container takes in a list at least.
+const LISTED_BYTES_MIN: u64 = 8;
+
 fn run(input: &[u8]) {
     let seen_at = MonoMillis(7);
-    let Ok(sight) = read_sight(input, seen_at, |name| name == "other") else {
+    let offers = Resource::new(8_192, 8);
+    if let Ok(sight) = read_list(input, offers, seen_at) {
+        assert_eq!(sight.seen_at, seen_at);
+        assert!(sight.free.fits_in(offers));
+        let containers = u64::from(sight.running) + u64::from(sight.queued);
+        assert!(containers * LISTED_BYTES_MIN <= u64::try_from(input.len()).unwrap());
+    }
+    let Ok(told) = read_numbers(input, seen_at, |name| name == "other") else {
         return;
     };
-    assert_eq!(sight.seen_at, seen_at);
-    assert!(sight.running <= CONTAINERS_MAX && sight.queued <= CONTAINERS_MAX);
-    let unnamed = read_sight(input, seen_at, |_| true);
-    assert!(unnamed.is_err() || unnamed.is_ok_and(|same| same == sight));
+    if let Told::Load(sight) = told {
+        assert_eq!(sight.seen_at, seen_at);
+        assert!(sight.running <= CONTAINERS_MAX && sight.queued <= CONTAINERS_MAX);
+    }
+    let unnamed = read_numbers(input, seen_at, |_| true);
+    assert!(unnamed.is_err() || unnamed.is_ok_and(|same| same == told));
 }
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -38,6 +51,9 @@ fn seeds() -> Vec<Vec<u8>> {
         of(&format!(
             "{{\"name\":\"java.lang:type=Memory\"}},{{{bean}}}"
         )),
+        of(&format!("{{{bean},\"ReportedQueueLength\":2}}")),
         of(""),
+        br#"{"containers":{"container":[{"id":"container_1_0001_01_000001","state":"RUNNING","exitCode":-1000,"diagnostics":"","user":"alice","totalMemoryNeededMB":512,"totalVCoresNeeded":1,"executionType":"OPPORTUNISTIC","nodeId":"n1:8041"}]}}"#.to_vec(),
+        br#"{"containers":{}}"#.to_vec(),
     ]
 }

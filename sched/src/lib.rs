@@ -82,8 +82,8 @@ pub use container_scheduler::{ContainerScheduler, RecoveredContainer, RecoveredS
 pub use container_spec::ContainerSpec;
 pub use container_state::{ContainerState, Ending};
 pub use look::{
-    LOOKS_PER_CALL_MAX, LookPlaced, LookPlacer, LookRound, LookTerms, PROMISE_MS, SIGHT_AGE_MAX_MS,
-    Sight,
+    LOOKS_PER_CALL_MAX, LookAnswer, LookPlaced, LookPlacer, LookRound, LookTerms, PROMISE_MS,
+    SIGHT_AGE_MAX_MS, Sight,
 };
 pub use node_load::{
     ClusterNode, LoadComparator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,

@@ -17,9 +17,10 @@
 //! - A node gets no more than fits into its free places and into its queue up to the limit that the
 //!   ResourceManager published. The rest is held back: it stays an ask for the next heartbeat.
 //! - A container with no sight of either of its two nodes is left to the caller with these nodes:
-//!   the caller knows only its own containers.
+//!   the caller knows only its own containers. One that the nodes seen have no room for is left to
+//!   the caller if one of its nodes answers without telling its load: that node may have room.
 //! - What was placed within [`PROMISE_MS`] counts as load of its node, because the master may not
-//!   have started it yet.
+//!   have started it yet; what the caller knows to be missing in a sight counts longer.
 
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,19 @@ pub struct Sight {
     pub seen_at: MonoMillis,
 }
 
+/// Answer of a node to a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookAnswer {
+    /// The node has this load.
+    Seen(Sight),
+    /// The node is there, but its load is not known: what it tells is of unknown age, or has not
+    /// come in time.
+    Unknown {
+        /// Resources that it may have free at most; none if nothing speaks for free ones.
+        free: Resource,
+    },
+}
+
 /// Terms of the placement of one call's containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookTerms {
@@ -72,21 +86,49 @@ pub struct LookTerms {
     pub holds_back: bool,
 }
 
-/// Result of [`LookPlacer::place`]. The three parts add up to the containers of the round.
+/// Result of [`LookPlacer::place`]. The four parts add up to the containers of the round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookPlaced<N> {
     /// Node of each container that has one.
     pub nodes: Vec<N>,
     /// Containers that wait for the next heartbeat.
     pub held_back: u32,
+    /// Node of unknown load for each container that the nodes seen have no room for.
+    pub perhaps: Vec<N>,
     /// Drawn nodes of each container with no sight of either of them.
     pub unseen: Vec<[N; 2]>,
+    /// Nodes of unknown load, each with the containers that it may have places for at most.
+    pub unknown: BTreeMap<N, u32>,
 }
 
 #[derive(Clone, Debug)]
 struct Candidate<N> {
     node: N,
-    sight: Option<Sight>,
+    /// `None` before the node has answered.
+    answer: Option<LookAnswer>,
+    /// Containers that the caller has placed there and the sight does not show.
+    missing: u32,
+}
+
+impl<N> Candidate<N> {
+    const fn new(node: N) -> Self {
+        Self {
+            node,
+            answer: None,
+            missing: 0,
+        }
+    }
+
+    fn sight(&self) -> Option<&Sight> {
+        match &self.answer {
+            Some(LookAnswer::Seen(sight)) => Some(sight),
+            Some(LookAnswer::Unknown { .. }) | None => None,
+        }
+    }
+
+    const fn is_unknown(&self) -> bool {
+        matches!(self.answer, Some(LookAnswer::Unknown { .. }))
+    }
 }
 
 /// Nodes drawn for the containers of one call, and what was seen of them. Holds at most
@@ -107,11 +149,37 @@ impl<N: Clone + Ord> LookRound<N> {
 
     /// Notes the answer of the node at this position of [`wants`](Self::wants). A position beyond
     /// the last one is ignored, and so is a second answer.
-    pub fn sees(&mut self, position: usize, sight: Sight) {
+    pub fn hears(&mut self, position: usize, answer: LookAnswer) {
         if let Some(candidate) = self.candidates.get_mut(position) {
-            candidate.sight.get_or_insert(sight);
+            candidate.answer.get_or_insert(answer);
         }
     }
+
+    /// Drops what these nodes have told.
+    pub(crate) fn doubt(&mut self, is_doubted: impl Fn(&N) -> bool) {
+        for candidate in &mut self.candidates {
+            if candidate.sight().is_some() && is_doubted(&candidate.node) {
+                let free = Resource::new(0, 0);
+                candidate.answer = Some(LookAnswer::Unknown { free });
+            }
+        }
+    }
+
+    /// Notes how many containers of the caller each sight does not show.
+    pub(crate) fn expect(&mut self, mut missing: impl FnMut(&N, &Sight) -> u32) {
+        for candidate in &mut self.candidates {
+            if let Some(LookAnswer::Seen(sight)) = &candidate.answer {
+                candidate.missing = missing(&candidate.node, sight);
+            }
+        }
+    }
+}
+
+/// Returns the number of containers of this size that fit.
+fn fitting(size: Resource, free: Resource) -> u32 {
+    let by_memory = free.memory_mb / size.memory_mb.max(1);
+    let by_vcores = free.vcores / size.vcores.max(1);
+    by_vcores.min(u32::try_from(by_memory).unwrap_or(u32::MAX))
 }
 
 /// Load of a node with what is placed on it.
@@ -128,11 +196,9 @@ impl Room {
     /// Returns the room that a sight leaves; `None` if it is too old.
     fn of(sight: &Sight, terms: &LookTerms, now: MonoMillis) -> Option<Self> {
         let age_left_ms = SIGHT_AGE_MAX_MS.checked_sub(now.since(sight.seen_at))?;
-        let by_memory = sight.free.memory_mb / terms.size.memory_mb.max(1);
-        let by_vcores = sight.free.vcores / terms.size.vcores.max(1);
         // Where others wait, the free resources are theirs.
         let fitting = match sight.queued {
-            0 => by_vcores.min(u32::try_from(by_memory).unwrap_or(u32::MAX)),
+            0 => fitting(terms.size, sight.free),
             _ => 0,
         };
         let limit = terms.max_queue_length.unwrap_or(usize::MAX);
@@ -167,6 +233,19 @@ impl Room {
         };
         (wait, self.running)
     }
+}
+
+/// Returns the nodes of unknown load, each with the places that it may have at most.
+fn unknown_places<N: Clone + Ord>(candidates: &[Candidate<N>], size: Resource) -> BTreeMap<N, u32> {
+    let unknown = candidates
+        .iter()
+        .filter_map(|candidate| match candidate.answer {
+            Some(LookAnswer::Unknown { free }) => {
+                Some((candidate.node.clone(), fitting(size, free)))
+            }
+            Some(LookAnswer::Seen(_)) | None => None,
+        });
+    unknown.collect()
 }
 
 /// Placement by looks for the attempts of one node. Names of nodes are of any type.
@@ -206,7 +285,7 @@ impl<N: Clone + Ord> LookPlacer<N> {
                     other_than = Some(number);
                     *drawn.entry(number).or_insert_with(|| {
                         let node = nodes[number].clone();
-                        candidates.push(Candidate { node, sight: None });
+                        candidates.push(Candidate::new(node));
                         candidates.len() - 1
                     })
                 } else {
@@ -236,7 +315,7 @@ impl<N: Clone + Ord> LookPlacer<N> {
             let other = position + self.number(nodes.len() - position, None);
             order.swap(position, other);
             let node = nodes[order[position]].clone();
-            round.candidates.push(Candidate { node, sight: None });
+            round.candidates.push(Candidate::new(node));
         }
         let candidates = round.candidates.len();
         let second = |container| (wanted + container) % candidates;
@@ -269,14 +348,21 @@ impl<N: Clone + Ord> LookPlacer<N> {
         let LookRound { candidates, pairs } = round;
         let mut rooms = self.rooms(&candidates, terms, now);
         let is_seen = |position: &usize| rooms.get(*position).is_some_and(Option::is_some);
-        let unseen = pairs.iter().filter(|pair| !pair.iter().any(is_seen));
+        let (seen, unseen): (Vec<_>, Vec<_>) =
+            pairs.into_iter().partition(|pair| pair.iter().any(is_seen));
+        let is_unknown = |position: &&usize| candidates[**position].is_unknown();
+        let unknown = seen.iter();
+        let unknown = unknown.filter_map(|pair| pair.iter().find(is_unknown).copied());
+        let unknown: Vec<usize> = unknown.collect();
         let node = |position: usize| candidates[position].node.clone();
-        let unseen: Vec<[N; 2]> = unseen.map(|pair| pair.map(node)).collect();
-        let seen = pairs.len() - unseen.len();
+        let unseen: Vec<[N; 2]> = unseen.into_iter().map(|pair| pair.map(node)).collect();
+        let seen = seen.len();
         let mut placed = LookPlaced {
             nodes: Vec::with_capacity(seen),
             held_back: 0,
+            perhaps: Vec::new(),
             unseen,
+            unknown: unknown_places(&candidates, terms.size),
         };
         let mut order: BinaryHeap<_> = (0..)
             .zip(&rooms)
@@ -296,7 +382,10 @@ impl<N: Clone + Ord> LookPlacer<N> {
             }
             placed.nodes.push(candidates[position].node.clone());
         }
-        placed.held_back = u32::try_from(seen - placed.nodes.len()).unwrap_or(u32::MAX);
+        let without = seen - placed.nodes.len();
+        placed.perhaps = unknown.into_iter().take(without).map(node).collect();
+        let held_back = without - placed.perhaps.len();
+        placed.held_back = u32::try_from(held_back).unwrap_or(u32::MAX);
         let promises = placed.nodes.iter().map(|node| (now, node.clone()));
         self.promised.extend(promises);
         let excess = self.promised.len().saturating_sub(PROMISED_MAX);
@@ -327,8 +416,9 @@ impl<N: Clone + Ord> LookPlacer<N> {
             *promised.entry(node).or_default() += 1;
         }
         let room = |candidate: &Candidate<N>| {
-            let mut room = Room::of(candidate.sight.as_ref()?, terms, now)?;
-            room.add(promised.get(&candidate.node).copied().unwrap_or(0));
+            let mut room = Room::of(candidate.sight()?, terms, now)?;
+            let promised = promised.get(&candidate.node).copied().unwrap_or(0);
+            room.add(promised.max(candidate.missing));
             Some(room)
         };
         candidates.iter().map(room).collect()

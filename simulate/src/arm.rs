@@ -19,7 +19,6 @@ use self::central::Central;
 use self::distributed::Distributed;
 use self::guaranteed::{Guaranteed, Order};
 use self::hadoop::{Hadoop, Kind, Monitor};
-use self::look::Looked;
 use self::managed::{Managed, Shipped};
 use self::sampled::{Mode, Sampled};
 use crate::node::room_of;
@@ -66,7 +65,7 @@ fn opportunistic(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<d
         Policy::Random => sampled(Mode::Random),
         Policy::Looks => sampled(Mode::Looks),
         Policy::Look => {
-            let allocator = Looked::new(settings, streams);
+            let allocator = Distributed::looking(settings, nodes);
             Box::new(Managed::new(shipped(), nodes, allocator))
         }
         Policy::SparrowEarly => sampled(Mode::Batch),

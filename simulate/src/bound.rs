@@ -200,6 +200,7 @@ mod tests {
             nodes: 1,
             places: 2,
             speed: 1.0,
+            news_age_ms: 0,
             more: Vec::new(),
         };
         let outcome = run(jobs, order, &nodes, window);

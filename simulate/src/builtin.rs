@@ -33,6 +33,7 @@ macro_rules! scenarios {
 scenarios! {
     "two-100" "two-1000" "heavy-100"
     "paper-5" "paper-10" "paper-50" "paper-mixed" "sweep-200"
+    "old-news" "old-news-half" "old-news-100"
     "seconds-1" "seconds-5" "seconds-10" "seconds-50" "mixed" "facebook"
     "known-100" "known-1000" "known-1000-half" "known-10000" "known-10000-ten"
 }

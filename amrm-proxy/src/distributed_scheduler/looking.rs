@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use records::NodeId;
-use sched::{DistributedAllocation, KnownNode, KnownNodes, LookPlan, NodeList, Placement, Sight};
+use records::{NodeId, Resource};
+use sched::{
+    DistributedAllocation, KnownNode, KnownNodes, LookAnswer, LookPlan, NodeList, Placement, Sight,
+};
 
 use super::{CallInProgress, DistributedScheduler, Gauges};
 use crate::call::Request;
@@ -56,7 +58,9 @@ pub struct KnownView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looks {
     /// Loads of nodes that have answered in time, with their positions in [`Effect::Look`].
-    pub sights: Vec<(usize, Sight)>,
+    pub answers: Vec<(usize, LookAnswer)>,
+    /// Positions of nodes that have not answered in time, but have answered before.
+    pub late: Vec<usize>,
     /// Number of nodes that were asked.
     pub asked: usize,
     /// Most containers that may wait on a node; `None`: no limit.
@@ -206,13 +210,17 @@ impl DistributedScheduler {
             return;
         };
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let (asked, answered) = (count(looks.asked), count(looks.sights.len()));
+        let (asked, answered) = (count(looks.asked), count(looks.answers.len()));
         let mut seen = BTreeMap::new();
-        for (position, sight) in looks.sights {
-            plan.sees(position, sight);
-            if let Some(known) = plan.nodes().get(position) {
+        for (position, load) in looks.answers {
+            plan.hears(position, load);
+            if let (LookAnswer::Seen(sight), Some(known)) = (load, plan.nodes().get(position)) {
                 seen.insert(known.node().node_id.clone(), sight);
             }
+        }
+        for position in looks.late {
+            let free = Resource::new(0, 0);
+            plan.hears(position, LookAnswer::Unknown { free });
         }
         let (limit, now) = (looks.max_queue_length, context.now.mono);
         let outcome = self.allocator.allocate_seen(plan, limit, now);

@@ -18,9 +18,6 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use wire::dial::{DialError, Dialer, split_host_port};
 
-/// Largest answer, in bytes. That of a node has 2,000.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
-
 /// Largest head of an answer, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
@@ -44,6 +41,15 @@ pub(super) enum HttpError {
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("refused with {0}")]
     Status(StatusCode),
+}
+
+/// Question to a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question {
+    /// Path and query.
+    pub(super) path: &'static str,
+    /// Largest answer, in bytes.
+    pub(super) bytes_max: usize,
 }
 
 /// A connection with the task that drives it.
@@ -71,17 +77,17 @@ impl Connections {
     pub(super) async fn get(
         &self,
         address: &str,
-        path: &str,
+        question: Question,
         deadline: Instant,
     ) -> Result<Bytes, HttpError> {
         if let Some(kept) = self.take(address)
-            && let Ok(content) = self.ask(kept, address, path).await
+            && let Ok(content) = self.ask(kept, address, question).await
         {
             return Ok(content);
         }
         // The node may just have closed the kept one.
         let fresh = self.connect(address, deadline).await?;
-        self.ask(fresh, address, path).await
+        self.ask(fresh, address, question).await
     }
 
     async fn connect(&self, address: &str, deadline: Instant) -> Result<Connection, HttpError> {
@@ -106,8 +112,9 @@ impl Connections {
         &self,
         mut connection: Connection,
         address: &str,
-        path: &str,
+        question: Question,
     ) -> Result<Bytes, HttpError> {
+        let Question { path, bytes_max } = question;
         let request = Request::builder().uri(path).header(HOST, address);
         connection.sender.ready().await?;
         let answer = connection.sender.send_request(request.body(Empty::new())?);
@@ -115,7 +122,7 @@ impl Connections {
         if answer.status() != StatusCode::OK {
             return Err(HttpError::Status(answer.status()));
         }
-        let content = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect();
+        let content = Limited::new(answer.into_body(), bytes_max).collect();
         let content = content.await.map_err(HttpError::Body)?.to_bytes();
         self.keep(address, connection);
         Ok(content)

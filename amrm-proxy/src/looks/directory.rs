@@ -38,6 +38,10 @@ const PAUSE_MIN_MS: u64 = 1_000;
 /// Longest time without looks at a node.
 const PAUSE_MAX_MS: u64 = 60_000;
 
+/// Longest time without looks at a node that answers, but later than calls wait: a Java node does
+/// so while its code is new to it, and on a busy machine.
+const PAUSE_LATE_MAX_MS: u64 = 4_000;
+
 /// Failures in a row of any nodes after which looks are taken to fail everywhere.
 const FAILURES_MAX: u32 = 10;
 
@@ -53,6 +57,15 @@ pub(super) struct ReportedNode {
     pub(super) node: RemoteNode,
     /// Resources that the node offers; `None` if the answer has none.
     pub(super) capability: Option<Resource>,
+}
+
+/// Outcome of a look for the call that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Answered,
+    /// The node may answer after the call has gone on.
+    Late,
+    Failed,
 }
 
 /// Change of what looks come to, for a log line.
@@ -74,17 +87,28 @@ struct Entry {
     failures: u32,
     /// End of the time without looks.
     pause: Option<MonoMillis>,
+    /// Whether the node has answered the last look of which the end is known.
+    speaks: bool,
 }
 
 impl Entry {
-    /// Notes whether the node has answered. Returns whether a pause has begun or ended.
-    fn looked(&mut self, is_answered: bool, now: MonoMillis) -> bool {
-        if is_answered {
-            self.failures = 0;
-            return self.pause.take().is_some();
-        }
+    /// Notes what a look has come to. Returns whether a pause has begun or ended.
+    fn looked(&mut self, outcome: Outcome, now: MonoMillis) -> bool {
+        let longest = match outcome {
+            Outcome::Answered => {
+                self.failures = 0;
+                self.speaks = true;
+                return self.pause.take().is_some();
+            }
+            Outcome::Late if self.speaks => PAUSE_LATE_MAX_MS,
+            Outcome::Late => PAUSE_MAX_MS,
+            Outcome::Failed => {
+                self.speaks = false;
+                PAUSE_MAX_MS
+            }
+        };
         self.failures = self.failures.saturating_add(1);
-        self.pause = Some(now + doubled(PAUSE_MIN_MS, self.failures, PAUSE_MAX_MS));
+        self.pause = Some(now + doubled(PAUSE_MIN_MS, self.failures, longest));
         true
     }
 }
@@ -167,6 +191,7 @@ impl Directory {
             joined: now,
             failures: 0,
             pause: None,
+            speaks: false,
             known,
         };
         self.nodes.insert(id, entry);
@@ -344,21 +369,23 @@ impl Directory {
         self.questions.failures == 1
     }
 
-    /// Notes which of the nodes that were looked at together have answered in time. Returns a
-    /// change to be logged.
+    /// Notes what looks at nodes at once have come to. Returns a change to be logged.
     pub(super) fn looked<'a>(
         &mut self,
-        nodes: impl IntoIterator<Item = (&'a NodeId, bool)>,
+        nodes: impl IntoIterator<Item = (&'a NodeId, Outcome)>,
         now: MonoMillis,
     ) -> Option<Change> {
         let (mut answered, mut failed) = (0_u32, 0_u32);
-        for (node, is_answered) in nodes {
-            match is_answered {
-                true => answered += 1,
-                false => failed += 1,
+        for (node, outcome) in nodes {
+            let entry = self.nodes.get_mut(node);
+            match outcome {
+                Outcome::Answered => answered += 1,
+                // A busy node. Where all are, their lateness costs a call no more than its wait.
+                Outcome::Late if entry.as_ref().is_some_and(|entry| entry.speaks) => {}
+                Outcome::Late | Outcome::Failed => failed += 1,
             }
-            if let Some(entry) = self.nodes.get_mut(node) {
-                self.is_changed |= entry.looked(is_answered, now);
+            if let Some(entry) = entry {
+                self.is_changed |= entry.looked(outcome, now);
             }
         }
         if answered > 0 {
@@ -378,6 +405,26 @@ impl Directory {
         self.blind_until = Some(now + doubled(BLIND_MIN_MS, self.times_blind, BLIND_MAX_MS));
         self.is_changed = true;
         (self.times_blind == 1).then_some(Change::Blind)
+    }
+
+    /// Notes that a look has ended for which its call has not waited, and whether the node has
+    /// answered it.
+    pub(super) fn ended_late(&mut self, node: &NodeId, is_answered: bool, now: MonoMillis) {
+        let Some(entry) = self.nodes.get_mut(node) else {
+            return;
+        };
+        let spoke = std::mem::replace(&mut entry.speaks, is_answered);
+        self.is_changed |= spoke != is_answered && entry.pause.is_some();
+        if let Some(until) = entry.pause.filter(|_| is_answered) {
+            let soon = until.min(now + PAUSE_LATE_MAX_MS);
+            entry.pause = Some(soon);
+            self.is_changed = true;
+        }
+    }
+
+    /// Returns whether a node has answered the last look of which the end is known.
+    pub(super) fn speaks(&self, node: &NodeId) -> bool {
+        self.nodes.get(node).is_some_and(|entry| entry.speaks)
     }
 
     /// Returns what a node offers at most; `None` if that is unknown.
@@ -410,15 +457,17 @@ impl Directory {
         self.blind_until.take_if(|until| *until <= now);
         let pauses = self.nodes.values().filter_map(|entry| entry.pause);
         self.changes_at = pauses.chain(self.blind_until).min();
-        let awake = self.nodes.values().filter(|entry| entry.pause.is_none());
-        let is_anyone_awake = awake.clone().next().is_some();
-        let answers_looks = self.blind_until.is_none() && is_anyone_awake;
-        let nodes: KnownNodes = if answers_looks {
-            awake.map(|entry| entry.known.clone()).collect()
-        } else {
-            let all = self.nodes.values();
-            all.map(|entry| entry.known.clone()).collect()
+        let is_anyone_awake = self.nodes.values().any(|entry| entry.pause.is_none());
+        // Nodes that are late are better than none.
+        let is_used = |entry: &&Entry| match is_anyone_awake {
+            true => entry.pause.is_none(),
+            false => entry.speaks,
         };
+        let is_blind = self.blind_until.is_some();
+        let answers_looks = !is_blind && self.nodes.values().any(|entry| is_used(&entry));
+        let all = self.nodes.values();
+        let used = all.filter(|entry| !answers_looks || is_used(entry));
+        let nodes: KnownNodes = used.map(|entry| entry.known.clone()).collect();
         self.view = KnownView {
             nodes: Arc::new(nodes),
             answers_looks,

@@ -3,17 +3,26 @@
 //! The query selects one bean, the same of Java's NodeManager and of ours (Hadoop:
 //! `NodeManagerMetrics`). Numbers of memory are in GiB, rounded to the node's disadvantage. What is
 //! available counts containers that wait as well, so it may be below 0 while some do.
+//!
+//! Our nodes answer with the numbers of that moment. Java's answer with a copy that is made anew at
+//! most once in a period of its metrics, 10 s by default (Hadoop: `MetricsSourceAdapter`,
+//! `jmxCacheTTL`), and do not say how old it is. Of those only what the node offers in all is used.
 
 use records::{MonoMillis, Resource};
 use sched::Sight;
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::connections::Question;
+
 /// Name of the bean.
 const BEAN: &str = "Hadoop:service=NodeManager,name=NodeManagerMetrics";
 
-/// Path and query of the question.
-pub(super) const PATH: &str = "/jmx?qry=Hadoop:service=NodeManager,name=NodeManagerMetrics";
+/// The answer of a node has 2,000 bytes.
+pub(super) const QUESTION: Question = Question {
+    path: "/jmx?qry=Hadoop:service=NodeManager,name=NodeManagerMetrics",
+    bytes_max: 64 * 1024,
+};
 
 /// Largest number of containers that a node can have.
 const CONTAINERS_MAX: i64 = 1_000_000;
@@ -61,18 +70,31 @@ struct Bean {
     opportunistic_queued: i64,
     #[serde(rename = "ContainersGuaranteedQueued", default)]
     guaranteed_queued: i64,
-    /// Told by our nodes only: more than waits there while the node is drained and takes no
-    /// containers.
-    #[serde(rename = "ReportedQueueLength", default)]
-    reported_queue: i64,
+    /// Told by our nodes only, whose numbers are those of the moment. More than waits there while
+    /// the node is drained and takes no containers.
+    #[serde(rename = "ReportedQueueLength")]
+    reported_queue: Option<i64>,
     #[serde(rename = "ContainersRunning")]
     running: i64,
     #[serde(rename = "RunningOpportunisticContainers", default)]
     opportunistic_running: i64,
     #[serde(rename = "AvailableGB")]
     available_gb: i64,
+    #[serde(rename = "AllocatedGB", default)]
+    allocated_gb: i64,
     #[serde(rename = "AvailableVCores")]
     available_vcores: i64,
+    #[serde(rename = "AllocatedVCores", default)]
+    allocated_vcores: i64,
+}
+
+/// Content of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Load of the node when it was asked.
+    Load(Sight),
+    /// The load is that of some moment before. The node offers this in all, whatever its load.
+    Offers(Resource),
 }
 
 /// Reads an answer. `seen_at`: time at which the node was asked. `is_other_host` tells whether a
@@ -80,11 +102,11 @@ struct Bean {
 ///
 /// # Errors
 /// [`JmxError`]: the answer tells nothing.
-pub fn read_sight(
+pub fn read_numbers(
     answer: &[u8],
     seen_at: MonoMillis,
     is_other_host: impl Fn(&str) -> bool,
-) -> Result<Sight, JmxError> {
+) -> Result<Told, JmxError> {
     let Answer { beans } = serde_json::from_slice(answer)?;
     let mut beans = beans.into_iter().take(BEANS_MAX);
     let bean = beans.find(|bean| bean["name"] == BEAN);
@@ -97,23 +119,36 @@ pub fn read_sight(
         _ => Err(JmxError::Impossible { name, value }),
     };
     let running = bean.running.max(bean.opportunistic_running);
+    let running = count("ContainersRunning", running)?;
     let opportunistic = count("ContainersOpportunisticQueued", bean.opportunistic_queued)?;
     let guaranteed = count("ContainersGuaranteedQueued", bean.guaranteed_queued)?;
-    let reported = count("ReportedQueueLength", bean.reported_queue)?;
+    let Some(reported) = bean.reported_queue else {
+        // Both parts are of one moment, so that their sum is what the node offers.
+        return Ok(Told::Offers(resource(
+            bean.available_gb.saturating_add(bean.allocated_gb),
+            bean.available_vcores.saturating_add(bean.allocated_vcores),
+        )));
+    };
+    let reported = count("ReportedQueueLength", reported)?;
     let queued = match opportunistic + guaranteed {
         queued if reported > queued => QUEUED_WHILE_DRAINED,
         queued => queued,
     };
-    let free = |amount: i64| u64::try_from(amount).unwrap_or(0);
-    Ok(Sight {
-        running: count("ContainersRunning", running)?,
+    Ok(Told::Load(Sight {
+        running,
         queued,
-        free: Resource::new(
-            free(bean.available_gb).saturating_mul(MIB_PER_GIB),
-            u32::try_from(free(bean.available_vcores)).unwrap_or(u32::MAX),
-        ),
+        free: resource(bean.available_gb, bean.available_vcores),
         seen_at,
-    })
+    }))
+}
+
+/// Returns an amount in GiB and vcores; nothing of what is below 0.
+fn resource(gib: i64, vcores: i64) -> Resource {
+    let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
+    Resource::new(
+        amount(gib).saturating_mul(MIB_PER_GIB),
+        u32::try_from(amount(vcores)).unwrap_or(u32::MAX),
+    )
 }
 
 /// Bounds what a node claims to have free by what it offers in all.
@@ -148,15 +183,25 @@ mod tests {
             "RunningOpportunisticContainers": 3,
             "ContainersOpportunisticQueued": 0,
             "ContainersGuaranteedQueued": 0,
+            "ReportedQueueLength": 0,
+            "AllocatedGB": 5,
             "AvailableGB": 3,
+            "AllocatedVCores": 5,
             "AvailableVCores": 4,
             "NodeCpuUtilization": 0.5,
         })
     }
 
-    fn read(bean: &Value) -> Result<Sight, JmxError> {
+    fn told(bean: &Value) -> Result<Told, JmxError> {
         let answer = json!({"beans": [{"name": "other"}, bean]}).to_string();
-        read_sight(answer.as_bytes(), AT, |name| name == "n2")
+        read_numbers(answer.as_bytes(), AT, |name| name == "n2")
+    }
+
+    fn read(bean: &Value) -> Result<Sight, JmxError> {
+        told(bean).map(|told| match told {
+            Told::Load(sight) => sight,
+            Told::Offers(_) => panic!("the numbers are those of the moment"),
+        })
     }
 
     /// Reads the numbers with another value of one of them.
@@ -186,8 +231,25 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_unknown_age_are_no_load_but_tell_what_the_node_offers() {
+        let mut java = bean();
+        java.as_object_mut().unwrap().remove("ReportedQueueLength");
+        let offers = Told::Offers(Resource::new(8_192, 9));
+        assert_eq!(told(&java).unwrap(), offers);
+        // With containers that wait.
+        java["AllocatedGB"] = json!(10);
+        java["AvailableGB"] = json!(-2);
+        assert_eq!(told(&java).unwrap(), offers);
+        java["ContainersOpportunisticQueued"] = json!(-1);
+        assert!(told(&java).is_err());
+    }
+
+    #[test]
     fn a_node_that_is_drained_has_no_room_however_little_runs_there() {
-        let queued = |reported| with("ReportedQueueLength", json!(reported)).unwrap().queued;
+        let queued = |reported| {
+            let read = with("ReportedQueueLength", json!(reported));
+            read.unwrap().queued
+        };
         assert_eq!(queued(0), 0);
         assert_eq!(queued(1), QUEUED_WHILE_DRAINED);
         assert!(with("ReportedQueueLength", json!(-1)).is_err());
@@ -254,18 +316,18 @@ mod tests {
             "{\"beans\": [1, null]}",
         ] {
             assert!(
-                read_sight(answer.as_bytes(), AT, |_| false).is_err(),
+                read_numbers(answer.as_bytes(), AT, |_| false).is_err(),
                 "{answer}"
             );
         }
         let nested = format!("{{\"beans\": {}", "[".repeat(30_000));
-        assert!(read_sight(nested.as_bytes(), AT, |_| false).is_err());
+        assert!(read_numbers(nested.as_bytes(), AT, |_| false).is_err());
     }
 
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read_sight(&bytes, AT, |_| true);
+            let _ = read_numbers(&bytes, AT, |_| true);
         }
     }
 }

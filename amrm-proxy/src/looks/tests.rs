@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use records::{EpochMillis, MonoMillis, Now};
-use sched::{NodeList, RemoteNode};
+use sched::{NodeList, RemoteNode, Sight};
 use test_support::HeldPort;
 use test_support::ids::node as node_id;
 use test_support::scripted::{ScriptedWebPort, WebAnswer};
@@ -16,8 +16,33 @@ fn one_free(host: &str) -> String {
     format!(
         "{{\"beans\": [{{\"name\": \"Hadoop:service=NodeManager,name=NodeManagerMetrics\", \
          \"tag.Hostname\": \"{host}\", \"ContainersRunning\": 7, \
-         \"ContainersOpportunisticQueued\": 0, \"AvailableGB\": 1, \"AvailableVCores\": 1}}]}}"
+         \"ContainersOpportunisticQueued\": 0, \"AvailableGB\": 1, \"AvailableVCores\": 1, \
+         \"ReportedQueueLength\": 0}}]}}"
     )
+}
+
+/// Answers of a Java node of 4 GiB: `/jmx` has the numbers of an idle node, its list what is here.
+fn java(path: &str, list: &WebAnswer) -> WebAnswer {
+    match path {
+        "/ws/v1/node/containers" => list.clone(),
+        _ => {
+            let numbers = one_free("n1").replace(", \"ReportedQueueLength\": 0", "");
+            WebAnswer::Whole(
+                200,
+                numbers.replace("\"AvailableGB\": 1", "\"AvailableGB\": 4"),
+            )
+        }
+    }
+}
+
+/// Returns the loads that answers have told, with the positions of their nodes.
+fn seen(looks: &Looks) -> Vec<(usize, Sight)> {
+    let answers = looks.answers.iter();
+    let seen = answers.filter_map(|(position, answer)| match answer {
+        LookAnswer::Seen(sight) => Some((*position, *sight)),
+        LookAnswer::Unknown { .. } => None,
+    });
+    seen.collect()
 }
 
 /// Looks whose call waits as long as a busy machine takes, unless `wait_max` says otherwise.
@@ -56,7 +81,7 @@ async fn is_seen(answer: WebAnswer) -> bool {
     let port = ScriptedWebPort::open(move |_| answer.clone()).await;
     let found = patient().look(vec![at("n1", port.address)]).await;
     assert_eq!(found.asked, 1);
-    found.sights.len() == 1
+    seen(&found).len() == 1
 }
 
 #[tokio::test]
@@ -77,10 +102,10 @@ async fn nodes_are_asked_at_once_and_their_connections_are_kept() {
     looks.set_queue_limit(Some(4));
     for round in 1..4 {
         let found = looks.look(nodes.clone()).await;
-        let mut positions: Vec<_> = found.sights.iter().map(|(at, _)| *at).collect();
+        let mut positions: Vec<_> = seen(&found).iter().map(|(at, _)| *at).collect();
         positions.sort_unstable();
         assert_eq!((found.asked, positions), (4, vec![0, 2]));
-        let (_, sight) = found.sights[0];
+        let (_, sight) = seen(&found)[0];
         assert_eq!((sight.running, sight.seen_at), (7, MonoMillis(1_000)));
         assert_eq!(found.max_queue_length, Some(4));
         for port in &ports {
@@ -92,12 +117,43 @@ async fn nodes_are_asked_at_once_and_their_connections_are_kept() {
 }
 
 #[tokio::test]
+async fn a_java_node_has_the_load_of_its_list_of_containers_or_an_unknown_one() {
+    let container = "{\"state\": \"RUNNING\", \"totalMemoryNeededMB\": 1024, \
+                     \"totalVCoresNeeded\": 1}";
+    let list = format!("{{\"containers\": {{\"container\": [{container}]}}}}");
+    let long = format!("{list}{}", " ".repeat(256 * 1024));
+    for (list, expected) in [
+        (WebAnswer::Whole(200, list.clone()), Some((1, 3_072))),
+        (WebAnswer::Whole(403, list), None),
+        (WebAnswer::Whole(200, long), None),
+        (WebAnswer::Endless, None),
+    ] {
+        let answer = list.clone();
+        let port = ScriptedWebPort::open(move |path| java(path, &answer)).await;
+        let looks = patient();
+        let node = at("n1", port.address);
+        let listed = NodeList::from(vec![node.node().clone()]);
+        looks.0.directory().listed(&listed, MonoMillis(1_000));
+        for _ in 0..3 {
+            let found = looks.look(vec![node.clone()]).await;
+            let load = seen(&found).first().map(|(_, sight)| *sight);
+            let load = load.map(|sight| (sight.running, sight.free.memory_mb));
+            assert_eq!(load, expected, "{list:?}");
+            assert_eq!(found.answers.len(), 1, "{list:?}");
+        }
+        // It has answered, so that it is not left out.
+        let known = looks.0.directory().view(MonoMillis(1_000)).nodes.clone();
+        assert_eq!(known.iter().count(), 1, "{list:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_connection_that_its_node_has_closed_is_replaced() {
     let port = ScriptedWebPort::open(|_| WebAnswer::ThenClose(200, one_free("n1"))).await;
     let looks = patient();
     for round in 1..4 {
         let found = looks.look(vec![at("n1", port.address)]).await;
-        assert_eq!(found.sights.len(), 1);
+        assert_eq!(seen(&found).len(), 1);
         assert_eq!(port.connections(), round);
     }
 }
@@ -131,12 +187,12 @@ async fn a_node_that_answers_with_the_numbers_of_another_has_no_sight() {
     let port = ScriptedWebPort::open(|_| WebAnswer::Whole(200, one_free("n2"))).await;
     let looks = patient();
     let nodes = vec![at("n1", port.address)];
-    assert_eq!(looks.look(nodes.clone()).await.sights.len(), 1);
+    assert_eq!(seen(&looks.look(nodes.clone()).await).len(), 1);
     // Its name is strange as soon as another node has it.
     let other = at("n2", port.address).node().clone();
     let list = NodeList::from(vec![other]);
     looks.0.directory().listed(&list, MonoMillis(1_000));
-    assert_eq!(looks.look(nodes).await.sights.len(), 0);
+    assert_eq!(seen(&looks.look(nodes).await).len(), 0);
 }
 
 #[tokio::test]
@@ -147,7 +203,7 @@ async fn a_node_that_answers_slowly_holds_no_call_and_its_looks_end() {
     let list = NodeList::from(vec![node.node().clone(), at("n2", "").node().clone()]);
     looks.0.directory().listed(&list, MonoMillis(1_000));
     let found = looks.look(vec![node]).await;
-    assert_eq!((found.asked, found.sights.len()), (1, 0));
+    assert_eq!((found.asked, seen(&found).len()), (1, 0));
     let left: Vec<_> = {
         let view = looks.0.directory().view(MonoMillis(1_000)).nodes.clone();
         view.iter()
@@ -167,8 +223,37 @@ async fn silent_nodes_hold_no_call_and_further_looks_have_no_place() {
     let looks = looks(Duration::from_millis(20));
     let nodes = vec![at("n1", port.address); LOOKS_AT_ONCE_MAX + 10];
     let found = looks.look(nodes.clone()).await;
-    assert_eq!((found.asked, found.sights.len()), (LOOKS_AT_ONCE_MAX, 0));
+    assert_eq!((found.asked, seen(&found).len()), (LOOKS_AT_ONCE_MAX, 0));
     let places = looks.0.places.available_permits();
     assert!(places <= LOOKS_AT_ONCE_MAX, "{places}");
     assert!(!looks.0.directory().view(MonoMillis(1_000)).answers_looks);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_answers_later_than_calls_wait_is_there_though_nobody_knows_its_load() {
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let port = ScriptedWebPort::open(move |_| {
+        let _released = lock(&held).recv();
+        WebAnswer::Whole(200, one_free("n1"))
+    })
+    .await;
+    let looks = looks(Duration::from_millis(20));
+    let node = at("n1", port.address);
+    let list = NodeList::from(vec![node.node().clone(), at("n2", "").node().clone()]);
+    looks.0.directory().listed(&list, MonoMillis(1_000));
+    let late = async {
+        // Again where a busy machine takes longer than a look may.
+        while !looks.0.directory().speaks(&node_id("n1")) {
+            let found = looks.look(vec![node.clone()]).await;
+            assert_eq!((found.answers, found.late), (vec![], vec![]));
+            let _ = release.send(());
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), late)
+        .await
+        .unwrap();
+    let found = looks.look(vec![node]).await;
+    assert_eq!((found.answers, found.late), (vec![], vec![0]));
 }

@@ -277,6 +277,11 @@ impl RemoteNodes {
         self.live_count.get(node).copied().unwrap_or(0)
     }
 
+    /// Returns the position of a node on the last list; behind all others if it is not there.
+    pub(super) fn rank(&self, node: &NodeId) -> usize {
+        self.list.rank(node).unwrap_or(usize::MAX)
+    }
+
     /// Starts one heartbeat of the attempt: returns the candidates, without excluded hosts.
     /// `names_places`: whether there are asks that name or prefer places; under
     /// [`Placement::Look`] others need no candidates.

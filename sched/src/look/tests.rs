@@ -1,9 +1,13 @@
 use proptest::prelude::*;
 
+use super::LookAnswer::Seen;
 use super::*;
 
 const SIZE: Resource = Resource::new(1_024, 1);
 const NOW: MonoMillis = MonoMillis(10_000);
+const UNKNOWN: LookAnswer = LookAnswer::Unknown {
+    free: Resource::new(4_096, 9),
+};
 
 fn terms(limit: usize) -> LookTerms {
     LookTerms {
@@ -30,7 +34,7 @@ fn round_of(placer: &mut LookPlacer<usize>, sights: &[Sight], wanted: u32) -> Lo
     let mut round = placer.draw(&nodes, wanted);
     let wants: Vec<usize> = round.wants().copied().collect();
     for (position, node) in wants.into_iter().enumerate() {
-        round.sees(position, sights[node]);
+        round.hears(position, Seen(sights[node]));
     }
     round
 }
@@ -107,7 +111,7 @@ fn only_containers_without_any_sight_are_left_to_the_caller() {
     let mut placer = LookPlacer::new(1);
     let mut round = placer.draw(&[0, 1, 2, 3], 400);
     let position = round.wants().position(|node| *node == 0);
-    round.sees(position.unwrap(), sight(0, 0));
+    round.hears(position.unwrap(), Seen(sight(0, 0)));
     let without: usize = round
         .pairs
         .iter()
@@ -125,12 +129,46 @@ fn only_containers_without_any_sight_are_left_to_the_caller() {
 }
 
 #[test]
+fn what_has_no_room_goes_to_a_node_of_unknown_load_but_not_to_one_that_is_silent() {
+    let placed_beside = |other: Option<LookAnswer>| {
+        let mut placer = LookPlacer::new(1);
+        let mut round = placer.draw(&[0, 1], 10);
+        let position = |node| round.wants().position(|wanted| *wanted == node).unwrap();
+        let [seen, unseen] = [0, 1].map(position);
+        round.hears(seen, Seen(sight(7, 0)));
+        if let Some(answer) = other {
+            round.hears(unseen, answer);
+        }
+        let placed = placer.place(round, &terms(2), NOW);
+        assert_eq!((placed.nodes, placed.unseen), (vec![0; 3], vec![]));
+        assert!(placed.perhaps.iter().all(|node| *node == 1));
+        let places = placed.unknown.get(&1).copied();
+        (placed.perhaps.len(), placed.held_back, places)
+    };
+    assert_eq!(placed_beside(Some(UNKNOWN)), (7, 0, Some(4)));
+    assert_eq!(placed_beside(None), (0, 7, None));
+    assert_eq!(placed_beside(Some(Seen(sight(8, 2)))), (0, 7, None));
+}
+
+#[test]
+fn what_a_doubted_node_has_told_is_not_used() {
+    let mut placer = LookPlacer::new(1);
+    let mut round = round_of(&mut placer, &[sight(0, 0), sight(8, 0)], 10);
+    round.doubt(|node| *node == 0);
+    let placed = placer.place(round, &terms(2), NOW);
+    assert_eq!(placed.nodes, [1; 2]);
+    assert_eq!((placed.perhaps.len(), placed.held_back), (8, 0));
+    assert_eq!(placed.unknown, BTreeMap::from([(0, 0)]));
+}
+
+#[test]
 fn an_answer_of_a_node_that_was_not_asked_and_a_second_answer_change_nothing() {
     let mut placer = LookPlacer::new(1);
     let mut round = placer.draw(&[0], 4);
-    round.sees(7, sight(0, 0));
-    round.sees(0, sight(8, 5));
-    round.sees(0, sight(0, 0));
+    round.hears(7, Seen(sight(0, 0)));
+    round.hears(0, Seen(sight(8, 5)));
+    round.hears(0, Seen(sight(0, 0)));
+    round.hears(0, UNKNOWN);
     let placed = placer.place(round, &terms(5), NOW);
     assert_eq!((placed.nodes.len(), placed.held_back), (0, 4));
 }
@@ -153,6 +191,23 @@ fn a_promise_counts_until_a_look_shows_it() {
 }
 
 #[test]
+fn what_the_caller_misses_in_a_sight_takes_room_and_is_not_counted_twice() {
+    let mut placer = LookPlacer::new(1);
+    let sights = [sight(4, 0)];
+    let mut counts = Vec::new();
+    // One place is promised meanwhile; two are missing in all.
+    for (missing, wanted) in [(3, 1), (2, 9)] {
+        let mut round = round_of(&mut placer, &sights, wanted);
+        round.expect(|node, seen| {
+            assert_eq!((*node, *seen), (0, sights[0]));
+            missing
+        });
+        counts.push(placer.place(round, &terms(2), NOW).nodes.len());
+    }
+    assert_eq!(counts, [1, 4]);
+}
+
+#[test]
 fn promises_and_looks_take_bounded_memory() {
     let nodes: Vec<usize> = (0..100_000).collect();
     let mut placer = LookPlacer::new(1);
@@ -160,7 +215,7 @@ fn promises_and_looks_take_bounded_memory() {
         let mut round = placer.draw(&nodes, u32::MAX);
         assert_eq!(round.wants().len(), LOOKS_PER_CALL_MAX);
         for position in 0..LOOKS_PER_CALL_MAX {
-            round.sees(position, sight(0, 0));
+            round.hears(position, Seen(sight(0, 0)));
         }
         let all = LookTerms {
             holds_back: false,
@@ -172,7 +227,7 @@ fn promises_and_looks_take_bounded_memory() {
     assert_eq!(placer.promised.len(), PROMISED_MAX);
 }
 
-fn any_sight() -> impl Strategy<Value = Option<Sight>> {
+fn any_answer() -> impl Strategy<Value = Option<LookAnswer>> {
     let load = (
         any::<u32>(),
         any::<u32>(),
@@ -188,34 +243,45 @@ fn any_sight() -> impl Strategy<Value = Option<Sight>> {
         free: Resource::new(memory_mb, vcores),
         seen_at: MonoMillis(NOW.0 - age_ms),
     });
-    proptest::option::of(sight)
+    proptest::option::of(prop_oneof![4 => sight.prop_map(Seen), 1 => Just(UNKNOWN)])
 }
 
 proptest! {
     #[test]
     fn every_container_is_placed_within_room_or_held_back_or_left(
-        sights in proptest::collection::vec(any_sight(), 0..40),
+        answers in proptest::collection::vec(any_answer(), 0..40),
         wanted in 0..300_u32,
         limit in 0..20_usize,
         seed: u64,
     ) {
-        let nodes: Vec<usize> = (0..sights.len()).collect();
+        let nodes: Vec<usize> = (0..answers.len()).collect();
         let place = || {
             let mut placer = LookPlacer::new(seed);
             let mut round = placer.draw(&nodes, wanted);
             let wants: Vec<usize> = round.wants().copied().collect();
             for (position, node) in wants.into_iter().enumerate() {
-                if let Some(sight) = sights[node] {
-                    round.sees(position, sight);
+                if let Some(answer) = answers[node] {
+                    round.hears(position, answer);
                 }
             }
             placer.place(round, &terms(limit), NOW)
         };
         let placed = place();
         prop_assert_eq!(&placed, &place());
-        let all = placed.nodes.len() + placed.held_back as usize + placed.unseen.len();
+        let left = placed.unseen.len() + placed.perhaps.len();
+        let all = placed.nodes.len() + placed.held_back as usize + left;
         prop_assert_eq!(all, if nodes.is_empty() { 0 } else { wanted as usize });
-        for (node, sight) in sights.iter().enumerate() {
+        let is_seen = |node: &usize| match answers[*node] {
+            Some(Seen(sight)) => NOW.since(sight.seen_at) < SIGHT_AGE_MAX_MS,
+            Some(LookAnswer::Unknown { .. }) | None => false,
+        };
+        prop_assert!(!placed.unseen.iter().flatten().any(is_seen));
+        prop_assert!(placed.perhaps.iter().all(|node| answers[*node] == Some(UNKNOWN)));
+        for (node, answer) in answers.iter().enumerate() {
+            let sight = match answer {
+                Some(Seen(sight)) => Some(*sight),
+                Some(LookAnswer::Unknown { .. }) | None => None,
+            };
             let given = placed.nodes.iter().filter(|on| **on == node).count() as u64;
             let room = sight.map_or(0, |sight| {
                 let places = sight.free.memory_mb.div_euclid(SIZE.memory_mb);

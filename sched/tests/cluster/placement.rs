@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ContainerExitStatus, ContainerId, MonoMillis, NodeId, Resource};
 use sched::{
     ContainerSchedulerConfig, DistributedAllocatorConfig, DistributedGrant,
-    DistributedOpportunisticContainerAllocator, Draw, Event, KnownNode, KnownNodes, NodeLoadConfig,
-    NodeLoadMonitor, Placement, RemoteNode, ResourceLimits, SplitMix64,
+    DistributedOpportunisticContainerAllocator, Draw, Event, KnownNode, KnownNodes, LookAnswer,
+    NodeLoadConfig, NodeLoadMonitor, Placement, RemoteNode, ResourceLimits, SplitMix64,
 };
 use test_support::ids::attempt;
 
@@ -205,7 +205,7 @@ impl Cluster {
         if let Some(mut plan) = job.allocator.plan_looks(&self.known, now) {
             for (position, node) in plan.nodes().to_vec().iter().enumerate() {
                 let node = &self.nodes[self.by_id[&node.node().node_id]];
-                plan.sees(position, node.sight(now));
+                plan.hears(position, LookAnswer::Seen(node.sight(now)));
             }
             let limit = self.monitor.queuing_limit().max_queue_length;
             job.allocator.allocate_seen(plan, limit, now);

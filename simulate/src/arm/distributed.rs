@@ -1,16 +1,18 @@
 //! Placement by the nodes' proxies: `sched`'s allocator, one for each job, on the lists of the
-//! ResourceManager's answers.
+//! ResourceManager's answers, or on all nodes after looks at them.
 
 use records::{MonoMillis, Resource};
 use sched::{
     DistributedAllocatorConfig, DistributedGrant, DistributedOpportunisticContainerAllocator,
-    KnownNode, NodeList, Placement, RemoteNode, ResourceLimits,
+    KnownNode, NodeList, Placement, ResourceLimits,
 };
 
-use super::managed::{Allocator, ResourceManager, Shipped};
+use super::look::{Looks, remote};
+use super::managed::{Allocator, Loads as _, ResourceManager, Shipped};
 use super::placer::{MasterCall, Placed, application_of, ask};
 use crate::measure::Cost;
 use crate::node::{Node, SIZE, number_of};
+use crate::scenario::Settings;
 
 /// Terms of the ResourceManager.
 const GRANT: DistributedGrant = DistributedGrant {
@@ -30,6 +32,8 @@ pub(super) struct Distributed {
     list: NodeList,
     /// Nodes on that list.
     listed: usize,
+    /// Looks at the nodes; `None` without.
+    looks: Option<Looks>,
 }
 
 impl Distributed {
@@ -39,6 +43,15 @@ impl Distributed {
             placement,
             list: NodeList::default(),
             listed: 0,
+            looks: None,
+        }
+    }
+
+    /// Places after looks at the nodes, of which there are this many.
+    pub(super) fn looking(settings: &Settings, nodes: usize) -> Self {
+        Self {
+            looks: Some(Looks::new(settings, nodes)),
+            ..Self::new(settings.nodes_used, Placement::Look)
         }
     }
 
@@ -74,14 +87,22 @@ impl Allocator for Distributed {
         &mut self,
         allocator: &mut Self::Job,
         call: &MasterCall<'_>,
-        _nodes: &[Node],
+        nodes: &[Node],
         rm: &mut ResourceManager<Shipped>,
     ) -> Vec<Placed> {
         self.count_list(&mut rm.cost);
         // One line of one ask is within every bound of an attempt.
         let updated = allocator.update_asks(&[ask(call.wanted)], call.now);
         debug_assert_eq!(updated, Ok(()));
-        allocator.allocate(call.now);
+        match &mut self.looks {
+            Some(looks) => {
+                let limit = rm.loads.queuing_limit().max_queue_length;
+                rm.cost.looks += looks.place(allocator, call, limit, nodes);
+            }
+            None => {
+                allocator.allocate(call.now);
+            }
+        }
         for (id, status) in call.ended {
             allocator.container_ended(*id, *status, call.now);
         }
@@ -98,15 +119,17 @@ impl Allocator for Distributed {
     fn sorted(&mut self, loads: &Shipped) {
         let ids = loads.monitor.select(self.nodes_used);
         self.listed = ids.len();
-        self.list = ids
-            .iter()
-            .map(|id| RemoteNode {
-                node_id: id.clone(),
-                http_address: String::new(),
-                rack: "/rack".to_owned(),
-                partition: String::new(),
-            })
-            .map(KnownNode::from)
-            .collect();
+        let numbers = ids.iter().filter_map(number_of);
+        self.list = numbers.map(remote).map(KnownNode::from).collect();
+    }
+
+    fn nodes_changed(&mut self, directory: &[usize]) {
+        if let Some(looks) = &mut self.looks {
+            looks.know(directory);
+        }
+    }
+
+    fn answer_delay_ms(&self) -> u64 {
+        self.looks.as_ref().map_or(0, Looks::look_ms)
     }
 }

@@ -1,75 +1,112 @@
-//! Placement by the nodes' proxies after looks at nodes: `sched`'s, one for each job, over all
-//! nodes of the cluster. Every node that is up answers a look; containers reach their nodes
-//! `look-ms` later than in other arms, when what was seen is as old. A container of which neither
-//! node has answered stays an ask.
+//! Looks of the nodes' proxies before they place. Every node that is up answers; containers reach
+//! their nodes `look-ms` later than in other arms, when what was seen is as old.
+//!
+//! A node whose kind has a `news-age-ms` answers with a copy of its load, which the first look after
+//! that time makes anew, as Java's nodes do in `/jmx`. What ships does not use it: the node has
+//! answered, but its load is unknown. With `uses-old-news` the copy is taken for the load of the
+//! moment.
 
-use records::MonoMillis;
-use sched::{LookPlacer, LookTerms, Sight};
-use sim::{Random, Streams};
+use records::{MonoMillis, Resource};
+use sched::{
+    DistributedOpportunisticContainerAllocator, KnownNode, KnownNodes, LookAnswer, RemoteNode,
+    Sight,
+};
 
-use super::managed::{Allocator, Loads as _, ResourceManager, Shipped};
-use super::placer::{MasterCall, Placed};
-use crate::node::{Node, SIZE};
+use super::placer::MasterCall;
+use crate::node::{Node, SIZE, node_id, number_of};
 use crate::scenario::Settings;
 
-pub(super) struct Looked {
-    look_ms: u64,
-    holds_back: bool,
-    /// Seeds of the jobs' placers.
-    random: Random,
+/// Returns a node as the ResourceManager tells it.
+pub(super) fn remote(number: usize) -> RemoteNode {
+    RemoteNode {
+        node_id: node_id(number),
+        http_address: String::new(),
+        rack: "/rack".to_owned(),
+        partition: String::new(),
+    }
 }
 
-impl Looked {
-    pub(super) fn new(settings: &Settings, streams: Streams) -> Self {
+pub(super) struct Looks {
+    look_ms: u64,
+    holds_back: bool,
+    uses_old_news: bool,
+    all: Vec<KnownNode>,
+    /// Nodes that are not lost.
+    known: KnownNodes,
+    /// Copy of each node's load, with the time at which it was made.
+    copies: Vec<Option<(MonoMillis, Sight)>>,
+}
+
+impl Looks {
+    pub(super) fn new(settings: &Settings, nodes: usize) -> Self {
+        let all: Vec<KnownNode> = (0..nodes).map(remote).map(KnownNode::from).collect();
         Self {
             look_ms: settings.look_ms,
             holds_back: settings.holds_back,
-            random: streams.stream("placement", 0),
+            uses_old_news: settings.uses_old_news,
+            known: all.iter().cloned().collect(),
+            all,
+            copies: vec![None; nodes],
         }
     }
-}
 
-impl Allocator for Looked {
-    type Loads = Shipped;
-    type Job = LookPlacer<usize>;
-
-    fn begin(
-        &mut self,
-        _job: usize,
-        _rm: &mut ResourceManager<Shipped>,
-        _now: MonoMillis,
-    ) -> Self::Job {
-        LookPlacer::new(self.random.below(u64::MAX))
+    pub(super) const fn look_ms(&self) -> u64 {
+        self.look_ms
     }
 
-    fn allocate(
+    /// Allocates the containers of a call. Returns the number of looks.
+    pub(super) fn place(
         &mut self,
-        placer: &mut Self::Job,
+        allocator: &mut DistributedOpportunisticContainerAllocator,
         call: &MasterCall<'_>,
+        limit: Option<usize>,
         nodes: &[Node],
-        rm: &mut ResourceManager<Shipped>,
-    ) -> Vec<Placed> {
-        let mut round = placer.draw(&rm.directory, call.wanted);
-        rm.cost.looks += round.wants().len() as u64;
-        let wants = round.wants();
-        let sights: Vec<Option<Sight>> = wants.map(|node| nodes[*node].sight(call.now)).collect();
-        for (position, sight) in sights.into_iter().enumerate() {
-            if let Some(sight) = sight {
-                round.sees(position, sight);
+    ) -> u64 {
+        let Some(mut plan) = allocator.plan_looks(&self.known, call.now) else {
+            return 0;
+        };
+        let asked = plan.nodes().len();
+        for position in 0..asked {
+            let number = number_of(&plan.nodes()[position].node().node_id);
+            let answer = number.and_then(|number| self.answer(number, nodes, call.now));
+            if let Some(answer) = answer {
+                plan.hears(position, answer);
             }
         }
-        let limit = rm.loads.queuing_limit();
-        let terms = LookTerms {
-            size: SIZE,
-            max_queue_length: limit.max_queue_length,
-            holds_back: self.holds_back,
-        };
-        let placed = placer.place(round, &terms, call.now + self.look_ms);
-        let placed = placed.nodes.into_iter();
-        placed.map(|node| rm.place(call.job, node)).collect()
+        let limit = limit.filter(|_| self.holds_back);
+        allocator.allocate_seen(plan, limit, call.now + self.look_ms);
+        asked as u64
     }
 
-    fn answer_delay_ms(&self) -> u64 {
-        self.look_ms
+    /// Returns the answer of a node; `None` if it is down.
+    fn answer(&mut self, number: usize, nodes: &[Node], now: MonoMillis) -> Option<LookAnswer> {
+        let node = nodes.get(number)?;
+        let fresh = node.sight(now)?;
+        let age_max_ms = node.kind.news_age_ms;
+        if age_max_ms == 0 {
+            return Some(LookAnswer::Seen(fresh));
+        }
+        if !self.uses_old_news {
+            let places = node.kind.places;
+            let free = Resource::new(SIZE.memory_mb * u64::from(places), SIZE.vcores * places);
+            return Some(LookAnswer::Unknown { free });
+        }
+        let copy = self.copies.get_mut(number)?;
+        let is_kept = copy.is_some_and(|(made, _)| now.since(made) < age_max_ms);
+        if !is_kept {
+            *copy = Some((now, fresh));
+        }
+        copy.map(|(_, sight)| {
+            LookAnswer::Seen(Sight {
+                seen_at: now,
+                ..sight
+            })
+        })
+    }
+
+    /// Takes the numbers of the nodes that are not lost.
+    pub(super) fn know(&mut self, directory: &[usize]) {
+        let nodes = directory.iter().filter_map(|number| self.all.get(*number));
+        self.known = nodes.cloned().collect();
     }
 }

@@ -120,6 +120,9 @@ pub(super) trait Allocator {
     /// The ResourceManager has sorted its nodes.
     fn sorted(&mut self, _loads: &Self::Loads) {}
 
+    /// A node was lost or has joined: these are not lost.
+    fn nodes_changed(&mut self, _directory: &[usize]) {}
+
     /// Returns the time by which the placement delays the answer to a call.
     fn answer_delay_ms(&self) -> u64 {
         0
@@ -182,10 +185,12 @@ impl<A: Allocator> Placer for Managed<A> {
     fn node_is_lost(&mut self, node: usize) {
         self.rm.loads.remove(node);
         self.rm.directory.retain(|known| *known != node);
+        self.allocator.nodes_changed(&self.rm.directory);
     }
 
     fn node_joins(&mut self, node: usize) {
         self.rm.directory.push(node);
+        self.allocator.nodes_changed(&self.rm.directory);
     }
 
     fn answer_delay_ms(&self) -> u64 {

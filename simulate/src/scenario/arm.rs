@@ -182,6 +182,9 @@ pub struct Settings {
     pub look_ms: u64,
     /// Whether containers without room on the nodes looked at wait for the next call. For `look`.
     pub holds_back: bool,
+    /// Whether what nodes with a `news-age-ms` answer is taken for their load of the moment. For
+    /// `look`; what ships does not.
+    pub uses_old_news: bool,
     /// Whether a node freezes a running container that makes room for a guaranteed one, and does
     /// not kill it (`opportunistic-containers-use-pause-for-preemption`).
     pub pause: bool,
@@ -204,6 +207,7 @@ impl Default for Settings {
             limit_max: None,
             look_ms: 3,
             holds_back: true,
+            uses_old_news: false,
             pause: false,
             pause_max_s: sched::PAUSE_MAX_MS_DEFAULT / 1_000,
             pause_memory_percent: 25,

@@ -15,6 +15,10 @@ pub struct Cluster {
     /// Speed of each of them: a task takes its length divided by this.
     #[serde(default = "usual")]
     pub speed: f64,
+    /// Age in milliseconds that the load may have which each of them tells in answer to a look. 0:
+    /// it is that of the moment.
+    #[serde(default)]
+    pub news_age_ms: u64,
     /// Further kinds of nodes.
     #[serde(default)]
     pub more: Vec<NodeKind>,
@@ -31,6 +35,10 @@ pub struct NodeKind {
     /// Speed of a node: a task takes its length divided by this.
     #[serde(default = "usual")]
     pub speed: f64,
+    /// Age in milliseconds that the load may have which a node tells in answer to a look. 0: it is
+    /// that of the moment.
+    #[serde(default)]
+    pub news_age_ms: u64,
 }
 
 const fn usual() -> f64 {
@@ -67,6 +75,7 @@ impl Cluster {
             nodes: self.nodes,
             places: self.places,
             speed: self.speed,
+            news_age_ms: self.news_age_ms,
         };
         std::iter::once(first).chain(self.more.iter().copied())
     }
@@ -113,7 +122,11 @@ impl Cluster {
             } else {
                 format!(" at a speed of {}", kind.speed)
             };
-            format!("{} nodes of {} places{speed}", kind.nodes, kind.places)
+            let age = match kind.news_age_ms {
+                0 => String::new(),
+                age_ms => format!(" with news of up to {age_ms} ms"),
+            };
+            format!("{} nodes of {} places{speed}{age}", kind.nodes, kind.places)
         };
         let kinds: Vec<String> = self.kinds().map(kind).collect();
         kinds.join(" and ")

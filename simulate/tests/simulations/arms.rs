@@ -57,7 +57,8 @@ fn placement_by_looks_that_holds_back_has_no_refusals_and_sheds_and_is_faster_th
     let arms = arms_of(text);
     let lost = |arm: usize| figure(&arms[arm], "refused").mean + figure(&arms[arm], "shed").mean;
     assert!(lost(0) <= 0.01, "{}", lost(0));
-    assert!(lost(1) > 0.05 && lost(2) > 0.05, "{} {}", lost(1), lost(2));
+    // After a refusal the allocator leaves the node alone, so that few more are lost.
+    assert!(lost(1) > 0.02 && lost(2) > 0.05, "{} {}", lost(1), lost(2));
     let [look, spread] = [0, 2].map(|arm| figure(&arms[arm], "jct_p50_s").mean);
     assert!(look < 0.7 * spread, "{look} {spread}");
 }
@@ -74,6 +75,33 @@ fn older_looks_make_jobs_slower() {
     let arms = arms_of(text);
     let [new, old] = [0, 1].map(|arm| figure(&arms[arm], "jct_p50_s").mean);
     assert!(old > new + 0.8, "{new} {old}");
+}
+
+/// Numbers that may be 10 s old are worse than none: what looks idle gets everybody's containers.
+#[test]
+fn news_of_unknown_age_is_not_used_because_that_is_worse_than_drawing_nodes() {
+    let text = r#"
+        title = "old news"
+        cluster = { nodes = 100, places = 8, news-age-ms = 10000 }
+        workload = { jobs = "two", count = 120, load = 0.8 }
+        run = { seeds = 2 }
+        arm = [
+            { policy = "look" },
+            { policy = "look", name = "old news used", uses-old-news = true },
+            { policy = "spread" },
+            { policy = "random" },
+        ]
+    "#;
+    let arms = arms_of(text);
+    let time = |arm: usize| figure(&arms[arm], "jct_p50_s").mean;
+    let lost = |arm: usize| figure(&arms[arm], "refused").mean + figure(&arms[arm], "shed").mean;
+    let [unused, used, spread, random] = [0, 1, 2, 3].map(time);
+    assert!(unused < 0.7 * used, "{unused} {used}");
+    assert!(
+        unused < 0.9 * spread && unused < random,
+        "{unused} {spread} {random}"
+    );
+    assert!(lost(0) < 0.5 * lost(1), "{} {}", lost(0), lost(1));
 }
 
 /// Jobs of different lengths at high load.

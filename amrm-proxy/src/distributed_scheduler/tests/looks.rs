@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sched::{KnownNode, KnownNodes, Placement, Sight};
+use sched::{KnownNode, KnownNodes, LookAnswer, Placement, Sight};
 
 use super::*;
 use crate::interceptor::Pass;
@@ -86,6 +86,18 @@ impl Looker {
 
     /// Answers the looks of a request: every node that was asked has room for `room`.
     fn answer(&mut self, request: &mut Request, asked: usize, room: u32) {
+        self.answer_beside(request, (asked, room), Vec::new());
+    }
+
+    /// As [`answer`](Self::answer), beside nodes at these positions that are late.
+    fn answer_beside(
+        &mut self,
+        request: &mut Request,
+        (answered, room): (usize, u32),
+        late: Vec<usize>,
+    ) {
+        let late_count = late.len();
+        let asked = answered + late_count;
         let sight = Sight {
             running: 0,
             queued: 0,
@@ -93,9 +105,12 @@ impl Looker {
             seen_at: records::MonoMillis(self.now_ms),
         };
         let looks = Looks {
-            sights: (0..asked).map(|position| (position, sight)).collect(),
+            answers: (0..answered)
+                .map(|position| (position, LookAnswer::Seen(sight)))
+                .collect(),
+            late,
             asked,
-            max_queue_length: Some(0),
+            max_queue_length: Some(late_count),
             took: Duration::from_millis(2),
         };
         let keys = keys(1);
@@ -184,6 +199,24 @@ fn a_call_looks_first_and_gets_what_there_is_room_for() {
     assert_eq!(looker.respond(), 4);
     // The one that was held back is still wanted; the AM need not say so again.
     assert_eq!(looker.scheduler.gauges().containers_outstanding, 1);
+}
+
+#[test]
+fn what_has_no_room_goes_to_a_node_that_answers_late() {
+    let mut looker = Looker::new(&["a", "b"], true);
+    let (mut request, _) = looker.request(0, 5);
+    looker.answer_beside(&mut request, (1, 2), vec![1]);
+    // Two places and a queue of one; and one, as many as may wait there.
+    assert_eq!(Looker::announced(&mut request), 4);
+    let numbers = LookNumbers {
+        asked: 2,
+        answered: 1,
+        held_back: 1,
+        unseen: 1,
+        took: Duration::from_millis(2),
+    };
+    let looked = Action::Observe(Observation::Looked(numbers));
+    assert!(looker.requested.chain.contains(&looked));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use test_support::ids::node as node_id;
 
+use super::Outcome::{Answered, Failed, Late};
 use super::*;
 
 const T0: MonoMillis = MonoMillis(1_000_000);
@@ -144,12 +145,12 @@ fn a_node_that_does_not_answer_pauses_twice_as_long_each_time() {
     let mut now = T0;
     for pause_ms in [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000] {
         assert_eq!(hosts(&mut directory, now), ["a", "b"]);
-        directory.looked([(&a, false), (&b, true)], now);
+        directory.looked([(&a, Failed), (&b, Answered)], now);
         assert_eq!(hosts(&mut directory, now + (pause_ms - 1)), ["b"]);
         now = now + pause_ms;
     }
-    directory.looked([(&a, true)], now);
-    directory.looked([(&a, false)], now);
+    directory.looked([(&a, Answered)], now);
+    directory.looked([(&a, Failed)], now);
     assert_eq!(hosts(&mut directory, now + 999), ["b"]);
     assert_eq!(hosts(&mut directory, now + 1_000), ["a", "b"]);
 }
@@ -162,7 +163,7 @@ fn where_no_node_answers_all_are_used_without_looks_and_that_is_said_once() {
     let mut said = Vec::new();
     for host in &names[..10] {
         assert!(directory.view(T0).answers_looks, "{host}");
-        said.extend(directory.looked([(&node_id(host), false)], T0));
+        said.extend(directory.looked([(&node_id(host), Failed)], T0));
     }
     assert_eq!(said, [Change::Blind]);
     assert!(!directory.view(T0 + (BLIND_MIN_MS - 1)).answers_looks);
@@ -170,13 +171,13 @@ fn where_no_node_answers_all_are_used_without_looks_and_that_is_said_once() {
     let later = T0 + BLIND_MIN_MS;
     assert!(directory.view(later).answers_looks, "one more try");
     let first = node_id("n00");
-    assert_eq!(directory.looked([(&first, false)], later), None);
+    assert_eq!(directory.looked([(&first, Failed)], later), None);
     assert!(!directory.view(later + BLIND_MIN_MS).answers_looks);
     let later = later + 2 * BLIND_MIN_MS;
     assert!(directory.view(later).answers_looks);
-    let sees = directory.looked([(&first, true)], later);
+    let sees = directory.looked([(&first, Answered)], later);
     assert_eq!(sees, Some(Change::Sees));
-    assert_eq!(directory.looked([(&node_id("n01"), false)], later), None);
+    assert_eq!(directory.looked([(&node_id("n01"), Failed)], later), None);
     assert!(directory.view(later).answers_looks);
 }
 
@@ -186,7 +187,8 @@ fn many_dead_nodes_among_living_ones_do_not_end_looks() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut directory = answered(&names);
     let ids: Vec<NodeId> = names.iter().map(|name| node_id(name)).collect();
-    let one_of_all = ids.iter().map(|id| (id, *id == ids[0]));
+    let outcome = |id: &NodeId| if *id == ids[0] { Answered } else { Failed };
+    let one_of_all = ids.iter().map(|id| (id, outcome(id)));
     assert_eq!(directory.looked(one_of_all, T0), None);
     assert!(directory.view(T0).answers_looks);
     assert_eq!(hosts(&mut directory, T0), ["n00"]);
@@ -196,7 +198,7 @@ fn many_dead_nodes_among_living_ones_do_not_end_looks() {
 fn the_view_is_made_again_only_when_something_has_changed() {
     let mut directory = answered(&["a"]);
     let first = Arc::clone(&directory.view(T0).nodes);
-    directory.looked([(&node_id("a"), true)], T0);
+    directory.looked([(&node_id("a"), Answered)], T0);
     directory.listed(&list(["a"]), T0);
     let second = Arc::clone(&directory.view(T0 + 9_000_000).nodes);
     assert!(Arc::ptr_eq(&first, &second));
@@ -209,4 +211,54 @@ fn only_names_of_other_hosts_of_the_cluster_are_strange() {
     for name in ["a", "localhost", "", "ab"] {
         assert!(!directory.is_other_host(name, &node_id("a")), "{name}");
     }
+}
+
+#[test]
+fn a_node_that_answers_late_pauses_for_seconds_only_and_one_that_is_silent_again_does_not() {
+    let mut directory = answered(&["a", "b"]);
+    let a = node_id("a");
+    let mut now = T0;
+    let fail = |directory: &mut Directory, now, is_late| {
+        directory.looked([(&a, Late), (&node_id("b"), Answered)], now);
+        directory.ended_late(&a, is_late, now);
+        assert_eq!(directory.speaks(&a), is_late);
+    };
+    let back_after = |directory: &mut Directory, now: MonoMillis, pause_ms: u64| {
+        assert_eq!(hosts(directory, now + (pause_ms - 1)), ["b"]);
+        assert_eq!(hosts(directory, now + pause_ms), ["a", "b"]);
+    };
+    for (is_late, pause_ms) in [
+        (false, 1_000),
+        (false, 2_000),
+        (false, 4_000),
+        (false, 8_000),
+        (true, 4_000),
+        (true, 4_000),
+        // Taken for late when it fails, until it is known that it was not.
+        (false, 4_000),
+        (false, 60_000),
+    ] {
+        fail(&mut directory, now, is_late);
+        back_after(&mut directory, now, pause_ms);
+        now = now + pause_ms;
+    }
+    directory.looked([(&a, Answered)], now);
+    assert!(directory.speaks(&a));
+    assert_eq!(hosts(&mut directory, now), ["a", "b"]);
+}
+
+#[test]
+fn nodes_that_are_all_late_are_looked_at_further() {
+    let mut directory = answered(&["a", "b"]);
+    let (a, b) = (node_id("a"), node_id("b"));
+    directory.looked([(&a, Answered), (&b, Failed)], T0);
+    for _ in 0..2 * FAILURES_MAX {
+        assert_eq!(directory.looked([(&a, Late)], T0), None);
+        assert!(directory.view(T0).answers_looks);
+        assert_eq!(hosts(&mut directory, T0), ["a"]);
+    }
+    // Without any that speaks, all are used without looks.
+    directory.ended_late(&a, false, T0);
+    assert!(!directory.view(T0).answers_looks);
+    assert_eq!(hosts(&mut directory, T0), ["a", "b"]);
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! plan_looks(known nodes, now) ─▶ LookPlan ─▶ nodes(): the caller looks at them
 //!                                   ▲  │
-//!                 sees(…, Sight) ───┘  └─▶ allocate_seen(plan, …): containers, as from allocate
+//!          hears(…, LookAnswer) ────┘  └─▶ allocate_seen(plan, …): containers, as from allocate
 //! ```
 //!
 //! Asks for the same size and partition are one group, placed by [`LookPlacer`]. Hosts and racks
@@ -16,13 +16,14 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
-use records::{MonoMillis, Resource};
+use records::{MonoMillis, NodeId, Resource};
 
 use super::DistributedOpportunisticContainerAllocator;
+use super::claims::STARTED_MS;
 use crate::allocator::ask::Ask;
 use crate::allocator::remote_nodes::{KnownNode, Placement, RemoteNode};
 use crate::allocator::{Locality, ResourceLimits};
-use crate::look::{LOOKS_PER_CALL_MAX, LookRound, LookTerms, Sight};
+use crate::look::{LOOKS_PER_CALL_MAX, LookAnswer, LookPlaced, LookRound, LookTerms};
 
 /// Most groups of asks that one heartbeat looks for, the most urgent ones; the others wait. Jobs
 /// have two or three.
@@ -96,8 +97,8 @@ pub struct LookPlan {
     groups: Vec<Group>,
     /// Nodes to look at, each once. Fewer than twice [`LOOKS_PER_CALL_MAX`].
     nodes: Vec<KnownNode>,
-    /// Load of each of `nodes`; `None` while it was not seen.
-    sights: Vec<Option<Sight>>,
+    /// Answer of each of `nodes`.
+    answers: Vec<Option<LookAnswer>>,
     /// For each of `nodes` its positions: numbers of groups, with those in the groups' rounds.
     positions: Vec<Vec<(usize, usize)>>,
 }
@@ -111,12 +112,12 @@ impl LookPlan {
 
     /// Notes the answer of the node at this position of [`nodes`](Self::nodes). A position beyond
     /// the last one is ignored, and so is a second answer.
-    pub fn sees(&mut self, position: usize, sight: Sight) {
-        if let Some(known) = self.sights.get_mut(position) {
-            known.get_or_insert(sight);
+    pub fn hears(&mut self, position: usize, answer: LookAnswer) {
+        if let Some(known) = self.answers.get_mut(position) {
+            known.get_or_insert(answer);
         }
         for (group, position) in self.positions.get(position).into_iter().flatten() {
-            self.groups[*group].round.sees(*position, sight);
+            self.groups[*group].round.hears(*position, answer);
         }
     }
 
@@ -128,7 +129,7 @@ impl LookPlan {
             let known = self.nodes[..others].iter().position(|known| known == node);
             let known = known.unwrap_or_else(|| {
                 self.nodes.push(node.clone());
-                self.sights.push(None);
+                self.answers.push(None);
                 self.positions.push(Vec::new());
                 self.nodes.len() - 1
             });
@@ -144,7 +145,8 @@ pub struct LookOutcome {
     /// Containers for which the nodes seen have no room, or that have reached the share of nodes
     /// not seen. Their asks stay outstanding.
     pub held_back: u32,
-    /// Containers placed by the attempt's own counts, because no look showed one of their nodes.
+    /// Containers placed by the attempt's own counts and the ResourceManager's list, because no
+    /// look showed the load of their nodes.
     pub unseen: u32,
 }
 
@@ -228,7 +230,7 @@ impl DistributedOpportunisticContainerAllocator {
             budget,
             groups: Vec::new(),
             nodes: Vec::new(),
-            sights: Vec::new(),
+            answers: Vec::new(),
             positions: Vec::new(),
         };
         if looks && !self.look_rate.allows(now) {
@@ -285,20 +287,17 @@ impl DistributedOpportunisticContainerAllocator {
     }
 
     fn excludes_any(&self) -> bool {
-        let Self { nodes, claims, .. } = self;
-        !self.wanted.blacklist.is_empty() || nodes.has_resting() || claims.has_distrusted()
+        !self.wanted.blacklist.is_empty() || self.nodes.has_resting()
     }
 
     fn is_excluded(&self, known: &KnownNode, now: MonoMillis) -> bool {
         let id = &known.node().node_id;
-        self.wanted.blacklist.contains(&id.host)
-            || self.nodes.is_resting(id, now)
-            || self.claims.is_distrusted(id, now)
+        self.wanted.blacklist.contains(&id.host) || self.nodes.is_resting(id, now)
     }
 
     /// Allocates containers as [`allocate`](Self::allocate) does, those for any node by what was
     /// seen. Containers without a sight of their nodes go to the one of the two with fewer
-    /// containers of this attempt. `max_queue_length`: most containers that may wait on a node, as
+    /// containers of this attempt, then to the one higher on the ResourceManager's list. `max_queue_length`: most containers that may wait on a node, as
     /// the ResourceManager published; `None`: no limit.
     pub fn allocate_seen(
         &mut self,
@@ -311,37 +310,28 @@ impl DistributedOpportunisticContainerAllocator {
             return outcome;
         };
         self.check_claims(&plan, now);
-        let share = self.config.elsewhere_max.get();
-        let mut used: BTreeMap<KnownNode, u32> = BTreeMap::new();
+        let mut used = Used::new();
         let mut looked = Looked::default();
-        for group in plan.groups {
+        for mut group in plan.groups {
+            let claims = &self.claims;
+            let is_doubted = |node: &KnownNode| claims.is_distrusted(&node.node().node_id, now);
+            group.round.doubt(is_doubted);
+            self.expect_own(&mut group.round, now);
             let terms = LookTerms {
                 size: group.size,
                 max_queue_length,
                 holds_back: true,
             };
             let placed = self.looks.place(group.round, &terms, now);
+            let limit = max_queue_length.unwrap_or(usize::MAX);
+            let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+            let mut unseen = self.by_own_counts(&placed, limit, &mut used);
+            unseen.extend(self.by_limit(&placed.perhaps, limit, &mut used));
+            let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+            let without = placed.unseen.len() + placed.perhaps.len() - unseen.len();
             outcome.held_back = outcome.held_back.saturating_add(placed.held_back);
-            let mut unseen = VecDeque::with_capacity(placed.unseen.len());
-            let others: Vec<KnownNode> = placed.unseen.iter().flatten().cloned().collect();
-            let mut others = others.into_iter();
-            for pair in placed.unseen {
-                let used_on = |node: &KnownNode| used.get(node).copied().unwrap_or(0);
-                let open = pair.into_iter().filter(|node| used_on(node) < share);
-                let given = |node: &KnownNode| {
-                    let live = self.nodes.live_on(&node.node().node_id);
-                    live.saturating_add(used_on(node))
-                };
-                let node = open.min_by_key(given);
-                let node = node.or_else(|| others.find(|node| used_on(node) < share));
-                let Some(node) = node else {
-                    outcome.held_back = outcome.held_back.saturating_add(1);
-                    continue;
-                };
-                *used.entry(node.clone()).or_default() += 1;
-                outcome.unseen += 1;
-                unseen.push_back(node);
-            }
+            outcome.held_back = outcome.held_back.saturating_add(count(without));
+            outcome.unseen = outcome.unseen.saturating_add(count(unseen.len()));
             looked.0.push(Places {
                 partition: group.partition,
                 size: group.size,
@@ -358,16 +348,107 @@ impl DistributedOpportunisticContainerAllocator {
     }
 }
 
+/// Containers that a heartbeat places on nodes of which no look has shown the load.
+type Used = BTreeMap<KnownNode, u32>;
+
+fn used_on(used: &Used, node: &KnownNode) -> u32 {
+    used.get(node).copied().unwrap_or(0)
+}
+
 impl DistributedOpportunisticContainerAllocator {
+    /// Chooses nodes for containers of whose drawn nodes none was seen, as long as there are nodes
+    /// with a share left. One of unknown load gets no more of this attempt's than its places and
+    /// its queue may take.
+    fn by_own_counts(
+        &self,
+        placed: &LookPlaced<KnownNode>,
+        limit: u32,
+        used: &mut Used,
+    ) -> VecDeque<KnownNode> {
+        let LookPlaced {
+            unseen: pairs,
+            unknown,
+            ..
+        } = placed;
+        let is_open = |node: &KnownNode, used: &Used| {
+            let places = unknown.get(node);
+            let max = places.map_or(u32::MAX, |places| places.saturating_add(limit));
+            self.has_share(node, max, used)
+        };
+        let mut others = pairs.iter().flatten();
+        let mut chosen = VecDeque::with_capacity(pairs.len());
+        for pair in pairs {
+            let open = pair.iter().filter(|node| is_open(node, used));
+            let standing = |node: &&KnownNode| {
+                let id = &node.node().node_id;
+                let given = self.nodes.live_on(id).saturating_add(used_on(used, node));
+                (given, self.nodes.rank(id))
+            };
+            let node = open.min_by_key(standing);
+            let node = node.or_else(|| others.find(|node| is_open(node, used)));
+            if let Some(node) = node {
+                *used.entry(node.clone()).or_default() += 1;
+                chosen.push_back(node.clone());
+            }
+        }
+        chosen
+    }
+
+    /// Chooses those of these nodes of unknown load that have a share left and fewer containers of
+    /// this attempt than may wait on a node: so many it takes, if nobody else's wait there.
+    fn by_limit(&self, nodes: &[KnownNode], limit: u32, used: &mut Used) -> Vec<KnownNode> {
+        let mut chosen = Vec::new();
+        for node in nodes {
+            if self.has_share(node, limit, used) {
+                *used.entry(node.clone()).or_default() += 1;
+                chosen.push(node.clone());
+            }
+        }
+        chosen
+    }
+
+    /// Returns whether a node of which no look has shown the load may get one more container in
+    /// this heartbeat. `max`: most containers of the attempt there.
+    fn has_share(&self, node: &KnownNode, max: u32, used: &Used) -> bool {
+        let new = used_on(used, node);
+        let live = self.nodes.live_on(&node.node().node_id);
+        new < self.config.elsewhere_max.get() && live.saturating_add(new) < max
+    }
+
+    /// Counts the containers of this attempt that sights do not show though they may be on their
+    /// way: more live there, as far as the attempt knows, than the node has in all. A master on a
+    /// busy machine takes seconds to start them.
+    fn expect_own(&self, round: &mut LookRound<KnownNode>, now: MonoMillis) {
+        let mut on_their_way: Option<BTreeMap<&NodeId, u32>> = None;
+        round.expect(|known, sight| {
+            let node = &known.node().node_id;
+            let shown = sight.running.saturating_add(sight.queued);
+            let missing = self.nodes.live_on(node).saturating_sub(shown);
+            if missing == 0 {
+                return 0;
+            }
+            let counts = on_their_way.get_or_insert_with(|| {
+                let live = self.nodes.live();
+                let new = live.filter(|(_, placed)| now.since(*placed) < STARTED_MS);
+                let mut counts = BTreeMap::new();
+                for (node, _) in new {
+                    *counts.entry(node).or_default() += 1;
+                }
+                counts
+            });
+            missing.min(counts.get(node).copied().unwrap_or(0))
+        });
+    }
+
     /// Notes what the nodes with containers of this attempt claim, and checks earlier claims.
     fn check_claims(&mut self, plan: &LookPlan, now: MonoMillis) {
         let Self { nodes, claims, .. } = self;
         if let Some(told_at) = nodes.received() {
             claims.check(told_at, nodes.live(), now);
         }
-        for (known, sight) in plan.nodes.iter().zip(&plan.sights) {
+        for (known, answer) in plan.nodes.iter().zip(&plan.answers) {
             let id = &known.node().node_id;
-            if let Some(sight) = sight
+            if let Some(LookAnswer::Seen(sight)) = answer
                 && nodes.live_on(id) > 0
             {
                 let containers = sight.running.saturating_add(sight.queued);
