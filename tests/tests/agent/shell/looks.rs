@@ -21,19 +21,22 @@ fn series(cluster: &Cluster, name: &str) -> Result<f64, String> {
     Ok(value.unwrap_or(0.0))
 }
 
-#[test]
-fn containers_that_no_node_has_room_for_wait_for_new_nodes_and_none_is_shed() {
+const PLACEMENT: &str = "yarn.nodemanager.agent.amrmproxy.placement";
+
+/// Starts a node with this choice of nodes, and a job of nine opportunistic containers there, which
+/// wait for the gate. Beside their master two of them run and one may wait.
+fn start(placement: &str) -> (Cluster, Process) {
     let proxy = format!("localhost:{}", Port::reserve().release());
     let mut client = Properties::default();
     let queuing = "yarn.resourcemanager.nm-container-queuing";
-    let mut cluster = Cluster::start_with(1, |site| {
+    let cluster = Cluster::start_with(1, |site| {
         site.set(format!("{queuing}.min-queue-length"), QUEUE)
             .set(format!("{queuing}.max-queue-length"), QUEUE);
         client = site.clone();
         client.set("yarn.resourcemanager.scheduler.address", &proxy);
         site.set("yarn.nodemanager.distributed-scheduling.enabled", true)
             .set("yarn.nodemanager.amrmproxy.address", &proxy)
-            .set("yarn.nodemanager.agent.amrmproxy.placement", "look")
+            .set(PLACEMENT, placement)
             // On a machine that is busy building.
             .set("yarn.nodemanager.agent.amrmproxy.look-wait-ms", 30_000);
     });
@@ -46,7 +49,13 @@ fn containers_that_no_node_has_room_for_wait_for_new_nodes_and_none_is_shed() {
         .args(["-n", "9", "--memory", "512", "--", "sh", "-c", &command])
         .current_dir(cluster.folder());
     let shell = Process::start("shell", &mut shell, cluster.folder());
-    // Beside the master two containers run and one waits; the others are not sent to the node.
+    (cluster, shell)
+}
+
+#[test]
+fn containers_that_no_node_has_room_for_wait_for_new_nodes_and_none_is_shed() {
+    let (mut cluster, shell) = start("look");
+    // The others are not sent to the node.
     wait::until("a node that is full", DEADLINE, || {
         let held_back = series(&cluster, "nm_agent_amrmproxy_held_back_containers_total ")?;
         let types = cluster.execution_types()?;
@@ -84,5 +93,34 @@ fn containers_that_no_node_has_room_for_wait_for_new_nodes_and_none_is_shed() {
     }
     let looks = series(&cluster, "nm_agent_amrmproxy_looks_total{outcome=\"ok\"} ");
     assert!(looks.is_ok_and(|looks| looks > 0.0));
+    cluster.assert_nothing_is_left();
+}
+
+#[test]
+fn another_choice_of_nodes_by_reload_is_that_of_a_running_job() {
+    let (mut cluster, shell) = start("list-order");
+    wait::until("a node that is full", DEADLINE, || {
+        let types = cluster.execution_types()?;
+        let is_full = types == ["GUARANTEED", "OPPORTUNISTIC", "OPPORTUNISTIC"];
+        wait::check(is_full, format!("{types:?}"))
+    });
+    let looks = series(&cluster, "nm_agent_amrmproxy_looks_total{outcome=\"ok\"} ");
+    assert_eq!(looks, Ok(0.0));
+    cluster.change_site(0, |site| {
+        site.set(PLACEMENT, "look");
+    });
+    let changed = cluster.operate(0, "reload", &[]);
+    let expected = format!("in effect  {PLACEMENT}, from list-order to look\n");
+    assert_eq!(String::from_utf8_lossy(&changed.stdout), expected);
+    wait::until("containers held back by looks", DEADLINE, || {
+        let held_back = series(&cluster, "nm_agent_amrmproxy_held_back_containers_total ")?;
+        let looks = series(&cluster, "nm_agent_amrmproxy_looks_total{outcome=\"ok\"} ")?;
+        let is_held_back = held_back >= 1.0 && looks >= 1.0;
+        wait::check(is_held_back, format!("{held_back} {looks}"))
+    });
+    cluster.open("gate");
+    let (status, log) = ended(shell);
+    assert_eq!(status, Some(0), "{log}");
+    assert_eq!(row(&log, "succeeded"), 9, "{log}");
     cluster.assert_nothing_is_left();
 }
