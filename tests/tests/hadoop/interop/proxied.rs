@@ -150,6 +150,38 @@ fn a_java_node_takes_containers_that_our_node_gave_out() {
     assert!(allocated(&cluster.node) >= 10.0);
 }
 
+/// Either node has fewer places than the job has containers, so that what is held back on ours goes
+/// to the Java node once it is there, and to whichever has room after that.
+#[test]
+fn a_java_node_is_looked_at_and_takes_what_had_no_room_on_ours() {
+    tests::require!(java, hadoop);
+    let options = Options {
+        queue_length_max: 2,
+        queue_limits: (2, 2),
+        ..Options::default()
+    };
+    let options = options.with("yarn.nodemanager.agent.amrmproxy.placement", "look");
+    let cluster = start_cluster(&RmKind::Hadoop, 8, distributed(options));
+    let gate = cluster.gate("gate");
+    let command = gate.wait_command();
+    let mut shell = cluster.submit("looked-at", &command, 30, ContainerType::Opportunistic);
+    let id = shell.application_id();
+    let metric = |series: &str| cluster.node.metric(series);
+    wait::until("containers without room", STATE_DEADLINE, || {
+        let held_back = metric("nm_agent_amrmproxy_held_back_containers_total")?;
+        wait::check(held_back >= 1.0, held_back.to_string())
+    });
+    let java = Node::start_registered(&cluster.lab, &NodeKind::Java, "java", &cluster.rm);
+    wait::until("a container on the Java node", STATE_DEADLINE, || {
+        let used = used_on(&java, &id);
+        wait::check(!used.is_empty(), "none")
+    });
+    gate.open();
+    shell.assert_succeeds(JOB_DEADLINE);
+    let looks = metric("nm_agent_amrmproxy_looks_total{outcome=\"ok\"}").unwrap();
+    assert!(looks >= 1.0, "{looks} nodes have answered");
+}
+
 /// Configures the client with the proxy of the node: MapReduce's configuration travels with the
 /// job. Of each hundred maps, MapReduce makes the first 40 opportunistic: here all ten. Under
 /// Hadoop's ResourceManager the same job runs in [`crate::map_reduce`].
