@@ -1,7 +1,7 @@
 //! Cells of the study: a cluster, a workload and a load, with every arm that is compared there.
 
-use crate::numbers::{float_of, whole};
-use crate::scenario::{Arm, Scenario, ScenarioError};
+use crate::numbers::{float, float_of, whole};
+use crate::scenario::{Arm, Policy, Scenario, ScenarioError};
 
 /// Places of each node.
 const PLACES: u32 = 8;
@@ -157,7 +157,6 @@ pub const PARTS: &[Part] = &[
         arms: &[
             ("look", 0),
             ("spread", 1_000),
-            ("spread", 10_000),
             ("central", 10_000),
             ("random", 0),
             ("guaranteed-fair", 0),
@@ -229,25 +228,33 @@ impl Cell {
     }
 }
 
-/// Returns about how long an arm of a scenario takes with all its seeds on one core, in seconds.
-/// From runs of a release build: a container costs some microseconds for its life and its node's
-/// heartbeats, more where it is placed from a list, and more again where it is shed.
+/// Returns about how long an arm of a scenario takes with all its seeds on one core, in seconds:
+/// what a container cost in runs of a release build.
 #[must_use]
 pub fn seconds_about(scenario: &Scenario, arm: &Arm) -> f64 {
     let containers = scenario.workload.containers_about() * scenario.run.seeds;
-    float_of(usize::try_from(containers).unwrap_or(usize::MAX)) * cost_us(scenario, arm) / 1e6
+    float(containers) * cost_us(scenario.cluster.node_count(), arm) / 1e6
 }
 
-fn cost_us(scenario: &Scenario, arm: &Arm) -> f64 {
-    let nodes = scenario.cluster.node_count();
-    let list = arm.settings.nodes_used.min(nodes);
-    let is_short = list < nodes;
-    match arm.policy.as_str() {
-        "omniscient-fifo" | "omniscient-shortest" => 1.0,
-        "look" | "looks" | "random" => 15.0,
-        "guaranteed-fifo" | "guaranteed-fair" | "guaranteed-shortest" => 15.0,
-        _ if is_short => 60.0,
-        _ => 30.0,
+/// Returns what a container costs in microseconds: its life and its share of the nodes' heartbeats,
+/// more where it is shed and placed again, and, of long lists, what reading them takes.
+fn cost_us(nodes: usize, arm: &Arm) -> f64 {
+    let list = float_of(arm.list().min(nodes));
+    match arm.policy {
+        Policy::OmniscientFifo | Policy::OmniscientShortest => 1.0,
+        Policy::Look
+        | Policy::Looks
+        | Policy::Random
+        | Policy::SparrowEarly
+        | Policy::GuaranteedFifo
+        | Policy::GuaranteedFair
+        | Policy::GuaranteedShortest => 20.0,
+        Policy::SparrowLate => 40.0,
+        // Every job reads each list: their number grows with the cluster.
+        Policy::Spread | Policy::ListOrder | Policy::HadoopDistributed => {
+            40.0 + list * float_of(nodes) / 20_000.0
+        }
+        Policy::Central | Policy::HadoopCentral => 40.0 + list / 5.0,
     }
 }
 

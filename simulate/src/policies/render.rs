@@ -106,6 +106,11 @@ fn write_medians(
     at_load: &[&(Cell, Scenario)],
     rows: &[Row],
 ) -> std::fmt::Result {
+    let has_run = |cell: &Cell| rows.iter().any(|row| row.cell == cell.name());
+    if !at_load.iter().any(|(cell, _)| has_run(cell)) {
+        // The part names it among what has not run.
+        return Ok(());
+    }
     let names: Vec<&str> = at_load.iter().map(|(cell, _)| cell.workload.name).collect();
     writeln!(out, "| Load {load} | {} |", names.join(" | "))?;
     writeln!(out, "|---|{}", "---|".repeat(names.len()))?;
