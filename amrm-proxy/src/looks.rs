@@ -15,8 +15,8 @@
 //!
 //! A call waits for its looks for a bounded time, 20 ms by default, all together. A node that has
 //! not answered by then has failed, though its connection may be there for the next look. A node
-//! that fails is left out for a while, a short one if its answer comes in the end; where none answers, looks end for a while, and containers
-//! are placed by the attempts' own counts at once.
+//! that fails is left out for a while, a short one if its answer comes in the end; where none
+//! answers, looks end for a while, and containers are placed by the attempts' own counts at once.
 
 mod choices;
 mod cluster_nodes;

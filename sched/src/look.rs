@@ -9,7 +9,7 @@
 //! ```text
 //! LookPlacer::draw(nodes, wanted) ─▶ LookRound ─▶ wants(): nodes to look at
 //!                                      ▲  │
-//!                 sees(…, Sight) ──────┘  └─▶ LookPlacer::place ─▶ LookPlaced
+//!           hears(…, LookAnswer) ──────┘  └─▶ LookPlacer::place ─▶ LookPlaced
 //! ```
 //!
 //! - A sight counts by its age: of what the node could take, a part that shrinks to nothing at

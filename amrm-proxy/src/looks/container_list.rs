@@ -1,6 +1,6 @@
 //! Load of a Java node in its list of containers (`/ws/v1/node/containers`). Pure.
 //!
-//! The node makes the list when it is asked for it, unlike the numbers of `/jmx`. The list has every
+//! The node makes the list when it is asked, unlike the numbers of `/jmx`. The list has every
 //! container that the node knows, with its state and size, but not what the node offers.
 //!
 //! A container that waits for resources and one that is being launched are both `SCHEDULED`. The

@@ -1,10 +1,10 @@
 //! Looks of the nodes' proxies before they place. Every node that is up answers; containers reach
 //! their nodes `look-ms` later than in other arms, when what was seen is as old.
 //!
-//! A node whose kind has a `news-age-ms` answers with a copy of its load, which the first look after
-//! that time makes anew, as Java's nodes do in `/jmx`. What ships does not use it: the node has
-//! answered, but its load is unknown. With `uses-old-news` the copy is taken for the load of the
-//! moment.
+//! A node whose kind has a `news-age-ms` answers with a copy of its load, as Java's nodes do in
+//! `/jmx`; the first look after that time makes it anew. What ships does not use the copy: the node
+//! has answered, but its load is unknown. With `uses-old-news` the copy is taken for the load of
+//! the moment.
 
 use records::{MonoMillis, Resource};
 use sched::{

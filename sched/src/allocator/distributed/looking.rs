@@ -297,8 +297,9 @@ impl DistributedOpportunisticContainerAllocator {
 
     /// Allocates containers as [`allocate`](Self::allocate) does, those for any node by what was
     /// seen. Containers without a sight of their nodes go to the one of the two with fewer
-    /// containers of this attempt, then to the one higher on the ResourceManager's list. `max_queue_length`: most containers that may wait on a node, as
-    /// the ResourceManager published; `None`: no limit.
+    /// containers of this attempt, then to the one higher on the ResourceManager's list.
+    /// `max_queue_length`: most containers that may wait on a node, as the ResourceManager
+    /// published; `None`: no limit.
     pub fn allocate_seen(
         &mut self,
         plan: LookPlan,
