@@ -438,24 +438,6 @@ fn a_start_whose_answer_died_with_the_agent_may_be_repeated_and_starts_nothing()
 }
 
 #[test]
-fn a_process_is_given_up_behind_the_record_of_its_end_and_not_before() {
-    let mut node = CrashingNode::new().node;
-    node.run(1);
-    node.work();
-    node.exit(1, 3);
-    let effects = node.core.take_effects();
-    let tells_end = |effect: &Effect| matches!(effect, Effect::Store(StoreOrder::State(_, record)) if record.ended().is_some());
-    let told = effects.iter().position(tells_end).unwrap();
-    let reap = &effects[told + 1];
-    assert!(matches!(reap, Effect::Reap { id, .. } if *id == container_id(1)));
-    assert!(
-        !effects[..told]
-            .iter()
-            .any(|e| matches!(e, Effect::Reap { .. }))
-    );
-}
-
-#[test]
 fn a_process_that_no_record_names_yet_is_taken_over() {
     let mut machine = CrashingNode::new();
     machine.step(&Step::Start(1, ExecutionType::Guaranteed));

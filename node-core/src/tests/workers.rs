@@ -268,3 +268,27 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
     let expected = (CallOutcome::Ok, Duration::from_secs(2), resources);
     assert_eq!(recorded, [expected]);
 }
+
+#[test]
+fn a_process_is_given_up_behind_the_record_of_its_end_and_not_before() {
+    let mut node = Node::new();
+    node.core.config.remembers = true;
+    node.run(1);
+    node.work();
+    node.exit(1, 3);
+    let effects = node.core.take_effects();
+    let tells_end = |effect: &Effect| {
+        let Effect::Store(StoreOrder::State(_, record)) = effect else {
+            return false;
+        };
+        record.ended().is_some()
+    };
+    let told = effects.iter().position(tells_end).unwrap();
+    let reap = &effects[told + 1];
+    assert!(matches!(reap, Effect::Reap { id, .. } if *id == container_id(1)));
+    assert!(
+        !effects[..told]
+            .iter()
+            .any(|e| matches!(e, Effect::Reap { .. }))
+    );
+}
