@@ -8,6 +8,7 @@ use crossbeam_channel::unbounded;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use test_support::write_program;
 
 use super::*;
 
@@ -30,8 +31,7 @@ impl Lab {
 
     fn script(&self, text: &str) -> HealthScript {
         let path = self.path("script");
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, text);
         HealthScript {
             name: "script".to_owned(),
             path,

@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
+use test_support::write_program;
+
 use super::*;
 
 /// Time limit that no script of a test reaches unless it hangs.
@@ -147,11 +149,9 @@ fn a_script_that_closes_its_outputs_is_waited_for() {
 
 #[test]
 fn a_file_without_an_interpreter_is_a_script_for_the_shell() {
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script");
-    fs::write(&path, "echo $1\n").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, "echo $1\n");
     let script = Script {
         path,
         arguments: vec!["argument".to_owned()],

@@ -14,6 +14,7 @@
 //! - [`HeldPort`]: a port whose server may be down without losing it.
 //! - [`Keytool`]: key stores as Java writes them.
 //! - [`skip`]: the end of a test that this machine cannot run.
+//! - [`write_program`]: programs that tests write and execute.
 //!
 //! Two words tell fakes apart everywhere: *scripted* answers come from the test, *simulated*
 //! behaviour follows rules. Anything else in a test is real. The crate knows `records`, `wire`
@@ -21,7 +22,7 @@
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
 //! [`HeldPort`] needs the feature `net`, [`Hanging`] `hanging`, [`folders`], [`hostile`] and
-//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`] and [`skip`] need `rpc`.
+//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`], [`skip`] and [`write_program`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
@@ -33,6 +34,7 @@ pub mod ids;
 mod keytool;
 #[cfg(feature = "mounts")]
 pub mod mounts;
+mod program;
 #[cfg(feature = "rpc")]
 pub mod scripted;
 #[cfg(feature = "rpc")]
@@ -57,6 +59,7 @@ pub use held_port::HeldPort;
 pub use keytool::{Keytool, STORE_PASSWORD};
 #[cfg(feature = "rpc")]
 pub use launch_context::LaunchContext;
+pub use program::write_program;
 #[cfg(feature = "rpc")]
 pub use tokens::{Allocation, RmSecrets, now_ms};
 #[cfg(feature = "rpc")]

@@ -1,10 +1,11 @@
 //! Claims about providers, with real scripts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
+
+use test_support::write_program;
 
 use super::super::value::{NodeAttributes, NodeLabels};
 use super::*;
@@ -196,7 +197,8 @@ fn a_script_that_cannot_be_executed_is_refused_at_the_start() {
     );
     fs::write(&path, "#!/bin/sh\n").unwrap();
     assert!(Providers::start(&config, &environment(), None).is_err());
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(&path).unwrap();
+    write_program(&path, "#!/bin/sh\n");
     Providers::start(&config, &environment(), None)
         .unwrap()
         .0

@@ -3,15 +3,14 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use records::ContainerId;
-use test_support::LaunchContext;
 use test_support::mounts::{bind, set_writable, small_disk, unmount, with_own_mounts};
 use test_support::scripted::{Refusal, ScriptedRm};
+use test_support::{LaunchContext, write_program};
 use tests::conf::Properties;
 use tests::gate::Gate;
 use tests::node_process::{NodeProcess, node_kind};
@@ -274,8 +273,7 @@ fn a_log_that_takes_nothing_ends_no_part_of_the_agent() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("agent");
     let text = format!("#!/bin/bash\nexec '{AGENT}' \"$@\" > /dev/full 2> /dev/full\n");
-    fs::write(&script, text).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, &text);
     let port = Port::reserve().release();
     let cluster = ScriptedCluster::start_with(script.to_str().unwrap(), |site| {
         site.set("yarn.nodemanager.recovery.enabled", true)

@@ -3,7 +3,6 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,8 +11,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{setsockopt, sockopt};
 use prost::Message as _;
 use tempfile::TempDir;
-use test_support::current_user;
 use test_support::scripted::{ScriptedAm, ScriptedRm};
+use test_support::{current_user, write_program};
 use tests::conf::Properties;
 use tests::http;
 use tests::scripted_cluster::ScriptedCluster;
@@ -64,8 +63,7 @@ pub(super) fn limited_agent(folder: &Path) -> PathBuf {
     let text = format!(
         "#!/bin/bash\nulimit -v 1048576 -n 4096\nexport MALLOC_ARENA_MAX=4\nexec '{AGENT}' \"$@\"\n"
     );
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, &text);
     script
 }
 

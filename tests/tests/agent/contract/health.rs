@@ -1,12 +1,11 @@
 //! The node's health in registrations, heartbeats and pages, with health scripts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use test_support::LaunchContext;
 use test_support::mounts::{set_writable, with_own_mounts};
+use test_support::{LaunchContext, write_program};
 use tests::cgroups::Hierarchy;
 use tests::{http, wait};
 
@@ -20,8 +19,7 @@ fn a_faulty_machine_registers_as_such_and_is_well_when_its_script_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let (script, faulty) = (folder.path().join("script"), folder.path().join("faulty"));
     let text = "#!/bin/sh\n[ ! -e \"$1\" ] || echo ERROR no fan\n";
-    fs::write(&script, text).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, text);
     fs::write(&faulty, "").unwrap();
     let checker = "yarn.nodemanager.health-checker";
     let cluster = cluster_with(|site| {

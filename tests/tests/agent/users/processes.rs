@@ -1,5 +1,6 @@
 //! Processes of containers: their user, what they may do, and whom they cannot reach.
 
+use test_support::write_program;
 use tests::hostile_hdfs::{HostileHdfs, Lie, Moment};
 use tests::{proc, wait};
 use wire::proto::hadoop_yarn::LocalResourceVisibilityProto;
@@ -213,8 +214,7 @@ fn an_agent_without_root_needs_the_documented_capabilities_and_no_others() {
         uid = user.uid,
         gid = user.gid,
     );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, &script);
     let started = Tenants::start_program(test, program.to_str().unwrap(), |site| {
         let local = site.get("yarn.nodemanager.local-dirs").map(PathBuf::from);
         let folder = local.as_deref().and_then(Path::parent).unwrap();

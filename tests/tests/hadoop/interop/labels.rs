@@ -1,8 +1,8 @@
 //! Labels and attributes that a node gives itself, at a ResourceManager that takes them from nodes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
+use test_support::write_program;
 use tests::cluster::STATE_DEADLINE;
 use tests::conf::Options;
 use tests::lab::{LOCALHOST, Lab};
@@ -70,8 +70,7 @@ fn labels_and_attributes_of_scripts_are_the_nodes_at_the_resource_manager() {
 
 fn write_script(lab: &Lab, command: &str) -> String {
     let path = lab.folder().join("script");
-    fs::write(&path, format!("#!/bin/sh\n{command}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, &format!("#!/bin/sh\n{command}\n"));
     path.to_str().unwrap().to_owned()
 }
 

@@ -1,10 +1,9 @@
 //! Health of a node whose directories or health scripts report a fault.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use test_support::LaunchContext;
+use test_support::{LaunchContext, write_program};
 use tests::conf::Properties;
 use tests::require;
 use wire::proto::hadoop_yarn::NodeHealthStatusProto;
@@ -67,8 +66,7 @@ fn script(folder: &Path) -> PathBuf {
     let path = folder.join("script");
     let say = folder.join("say");
     fs::write(&say, "").unwrap();
-    fs::write(&path, format!("#!/bin/bash\ncat {}\n", say.display())).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, &format!("#!/bin/bash\ncat {}\n", say.display()));
     path
 }
 
