@@ -61,7 +61,8 @@ impl Load {
             format!(
                 "{{\"beans\": [{{\"name\": \"Hadoop:service=NodeManager,name=NodeManagerMetrics\", \
                  \"ContainersRunning\": {running}, \"ContainersOpportunisticQueued\": {queued}, \
-                 \"AvailableGB\": {free}, \"AvailableVCores\": {free}}}]}}"
+                 \"AvailableGB\": {free}, \"AvailableVCores\": {free}, \
+                 \"ReportedQueueLength\": {queued}}}]}}"
             ),
         )
     }
