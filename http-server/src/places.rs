@@ -9,6 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
 
+/// Evicted connections at most that have not ended. They end as soon as their tasks run.
+const CLOSING_MAX: usize = 64;
+
 /// Peer as the limits count it. An IPv6 peer is its /64 network, which one host usually has whole;
 /// a peer of this machine that the kernel names is its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +72,14 @@ impl<Id: Copy + Eq + Hash> Places<Id> {
             total_max,
             per_peer_max,
         }
+    }
+
+    /// Returns whether one more connection may be accepted beside those of these tasks. Each task
+    /// has a connection, also one that is evicted and has not ended: while many of those are left,
+    /// newcomers wait, or a burst of them would have more descriptors than any bound.
+    #[must_use]
+    pub fn may_accept(&self, tasks: usize) -> bool {
+        tasks < self.open.len() + CLOSING_MAX
     }
 
     /// Returns the number of open connections.
@@ -177,6 +188,20 @@ mod tests {
             ids.sort_unstable();
             ids
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn newcomers_wait_while_many_evicted_connections_have_not_ended() {
+        let mut table = Table::new(2, 2);
+        let few = u32::try_from(CLOSING_MAX).unwrap() + 1;
+        for id in 0..few {
+            table.open(id, "10.0.0.1", Phase::Receiving).await;
+        }
+        // Two are open, the tasks of all others are left.
+        assert!(table.places.may_accept(few as usize));
+        table.open(few, "10.0.0.1", Phase::Receiving).await;
+        assert!(!table.places.may_accept(few as usize + 1));
+        assert!(table.places.may_accept(few as usize));
     }
 
     #[tokio::test(start_paused = true)]

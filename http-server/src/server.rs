@@ -112,10 +112,11 @@ impl<S: Service> Serving<S> {
     /// Accepts connections until the shutdown, then drops the listener.
     async fn accept_all(&mut self, listener: TcpListener) {
         loop {
+            let may_accept = self.places.may_accept(self.tasks.len());
             tokio::select! {
                 () = self.shutdown.cancelled() => return,
                 Some(ended) = self.tasks.join_next_with_id() => self.reap(ended),
-                accepted = listener.accept() => match accepted {
+                accepted = listener.accept(), if may_accept => match accepted {
                     Ok((stream, peer)) => self.open(stream, peer),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a web client");

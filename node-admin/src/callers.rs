@@ -31,6 +31,11 @@ impl<Id: Copy + Eq + Hash> Callers<Id> {
         !self.0.is_full() || self.evict(|_| true)
     }
 
+    /// Returns whether one more connection may be accepted beside those of these tasks.
+    pub(crate) fn may_accept(&self, tasks: usize) -> bool {
+        self.0.may_accept(tasks)
+    }
+
     pub(crate) fn insert(&mut self, id: Id, place: Place) {
         self.0.insert(id, place);
     }

@@ -111,10 +111,11 @@ struct Accepting<N> {
 impl<N: AdminNode> Accepting<N> {
     async fn accept_all(&mut self, socket: &Socket) {
         loop {
+            let may_accept = self.callers.may_accept(self.tasks.len());
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 Some(ended) = self.tasks.join_next_with_id() => self.reap(ended),
-                accepted = socket.listener.accept() => match accepted {
+                accepted = socket.listener.accept(), if may_accept => match accepted {
                     Ok((stream, _)) => self.open(stream),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection to the admin socket");
