@@ -30,7 +30,7 @@ fn run(input: &[u8]) {
         assert_eq!(sight.seen_at, seen_at);
         assert!(sight.free.fits_in(offers));
         let containers = u64::from(sight.running) + u64::from(sight.queued);
-        assert!(containers * LISTED_BYTES_MIN <= u64::try_from(input.len()).unwrap());
+        assert!(containers * LISTED_BYTES_MIN <= input.len() as u64);
     }
     let Ok(told) = read_numbers(input, seen_at, |name| name == "other") else {
         return;
