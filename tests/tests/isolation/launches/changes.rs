@@ -8,7 +8,7 @@ async fn promotion_and_demotion_move_a_running_container_with_its_limits() {
     let Some(mut node) = Node::start(test) else {
         return;
     };
-    let command = "echo > ready; while sleep 0.01; do :; done";
+    let command = "echo > ready; while :; do sleep 0.01; done";
     let mut spec = node.launch(ExecutionType::Opportunistic, command).await;
     text_of(&node.work_file(spec.id, "ready")).await;
     for (class, name, memory_mb) in [
