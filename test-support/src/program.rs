@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Writes a program that everybody may execute. Another process writes the file: this one would have
-/// it open for writing, and so would for a moment each child that another test starts just then,
-/// and no such file can be executed (`ETXTBSY` of execve(2)).
+/// Writes a program that everybody may execute. Another process writes the file: this one would
+/// have it open for writing, and so would for a moment each child that another test starts just
+/// then, and no such file can be executed (`ETXTBSY` of execve(2)).
 ///
 /// # Panics
 /// When it cannot be written.
