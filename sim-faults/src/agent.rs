@@ -127,7 +127,7 @@ pub struct Agent {
     /// Virtual time of the last answer of the cgroups' owner, which answers in order.
     frozen_at: u64,
     queue_limit: Option<usize>,
-    /// What workers were told that answer nothing.
+    /// Knowledge of the workers that answer nothing.
     told: Told,
     /// An open directory, in place of those of containers.
     directory: Arc<dir_handle::DirHandle>,

@@ -49,7 +49,11 @@ fn no_property_is_violated_by_the_fixed_seeds() {
     );
     let performed = outcomes.iter().flat_map(|outcome| &outcome.performed);
     let performed: BTreeSet<&str> = performed.copied().collect();
-    assert_eq!(performed, KINDS.into(), "every kind of effect is performed");
+    assert_eq!(
+        performed,
+        KINDS.iter().copied().collect(),
+        "every kind of effect is performed"
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use log_aggregation::upload::{UploadError, Uploaded};
 use node_core::recovery::Stage;
 use node_core::{Effect, LaunchOrder, LocalizeFor, LogOrder, Record, StoreOrder, WorkerEvent};
 use node_manager::recovery::writes_of;
-use records::{ContainerExitStatus, ContainerId};
+use records::{ApplicationId, ContainerExitStatus, ContainerId};
 use sched::ContainerSpec;
 
 use super::kind::kind;
@@ -75,12 +75,7 @@ impl Agent {
             }
             Effect::AllEnded => self.all_ended(context),
             Effect::HeartbeatNow => self.beat_early(context),
-            Effect::Record(record) => {
-                context.check(self.told.record(&record));
-                if let Record::Note(note) = record {
-                    context.observe(Observation::Noted { node, note });
-                }
-            }
+            Effect::Record(record) => self.record(record, context),
             Effect::Link(order) => context.check(self.told.link(order.id, &order.resources)),
             Effect::UseSets { id, sets } => self.told.use_sets(id, sets),
             Effect::ReleaseResources(id) => {
@@ -94,15 +89,25 @@ impl Agent {
                 context.check(self.told.clean_up(id));
             }
             Effect::InitializeApplication { id, .. } => self.told.initialize(id),
-            Effect::FinishApplication { id, .. } => {
-                let mut running = ground.machine.processes_of(id);
-                let running = running.find(|(id, process)| !self.is_of_leftover(*id, *process));
-                context.check(self.told.finish(id, running.map(|(id, _)| id)));
-            }
+            Effect::FinishApplication { id, .. } => self.finish(id, ground, context),
             Effect::EndPipelines(id) => self.told.end_pipelines(id),
             Effect::Logs(order) => self.order_logs(&order, ground, context),
             Effect::DeleteLogs(id) => context.check(self.told.delete_logs(node, id)),
         }
+    }
+
+    fn record(&mut self, record: Record, context: &mut Context) {
+        context.check(self.told.record(&record));
+        if let Record::Note(note) = record {
+            let node = self.node;
+            context.observe(Observation::Noted { node, note });
+        }
+    }
+
+    fn finish(&mut self, id: ApplicationId, ground: &Ground<'_>, context: &mut Context) {
+        let mut running = ground.machine.processes_of(id);
+        let running = running.find(|(id, process)| !self.is_of_leftover(*id, *process));
+        context.check(self.told.finish(id, running.map(|(id, _)| id)));
     }
 
     fn launch(&mut self, order: &LaunchOrder, ground: &mut Ground<'_>, context: &mut Context) {

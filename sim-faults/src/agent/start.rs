@@ -9,7 +9,7 @@ use dir_handle::DirHandle;
 use launch_context::ContextLimits;
 use localize::{ContainerDirs, ContainerFolder};
 use log_aggregation::policy::Policy;
-use node_core::recovery::{Decided, Pending, Recovered, Suspects, decide, judge};
+use node_core::recovery::{Decided, Leftover, Pending, Recovered, Suspects, decide, judge};
 use node_core::{
     Attempts, Core, CoreConfig, CoreParts, Effect, LogAggregation, Machine as MachineName, Record,
     RestoredState, Runtimes, ServiceMetadata,
@@ -18,7 +18,7 @@ use node_manager::recovery::{FoundState, KeyWriter, SPACES};
 use node_manager::resource_manager::{Intervals, NodeDescription, Session};
 use node_manager::secrets::NodeSecrets;
 use node_view::snapshot::{About, MemoryChecks};
-use records::{ContainerId, EpochMillis, Resource};
+use records::{ContainerId, ContainerName, EpochMillis, Resource};
 use sched::{ContainerScheduler, ContainerState, Note, RecoveredStage};
 use sim::Clock;
 use time::UtcOffset;
@@ -58,21 +58,7 @@ impl Agent {
         // Each second end is a crash, so works go on step by step and none fails.
         let has_crashed = incarnation % 2 == 1;
         let judgement = judge(has_crashed, &suspects.unwrap_or_default(), &pending);
-        let mut leftovers = BTreeMap::new();
-        for leftover in &decided.leftovers {
-            leftovers.insert(leftover.id, leftover.size.unwrap_or_default());
-            let watched = agent.leftovers.entry(leftover.id).or_default();
-            watched.insert(leftover.process);
-            let is_stuck = ground.random.chance(ground.failures.stuck);
-            let stuck_ms = if is_stuck {
-                ground.random.within(1..=STUCK_MS_MAX)
-            } else {
-                0
-            };
-            ground
-                .machine
-                .kill_leftover(leftover.process, stuck_ms, context);
-        }
+        let mut leftovers = agent.kill_leftovers(&decided.leftovers, ground, context);
         if context.is_planted(Planted::LeftoversTakeNothing) {
             leftovers
                 .values_mut()
@@ -108,6 +94,32 @@ impl Agent {
         agent.settle(ground, context);
         agent.plan_beat(context.now_ms(), context);
         agent
+    }
+
+    /// Kills processes of which no container is known, and watches their ends. Returns their sizes
+    /// by the names of their containers.
+    fn kill_leftovers(
+        &mut self,
+        leftovers: &[Leftover],
+        ground: &mut Ground<'_>,
+        context: &mut Context,
+    ) -> BTreeMap<ContainerName, Resource> {
+        let mut sizes = BTreeMap::new();
+        for leftover in leftovers {
+            sizes.insert(leftover.id, leftover.size.unwrap_or_default());
+            let watched = self.leftovers.entry(leftover.id).or_default();
+            watched.insert(leftover.process);
+            let is_stuck = ground.random.chance(ground.failures.stuck);
+            let stuck_ms = if is_stuck {
+                ground.random.within(1..=STUCK_MS_MAX)
+            } else {
+                0
+            };
+            ground
+                .machine
+                .kill_leftover(leftover.process, stuck_ms, context);
+        }
+        sizes
     }
 
     /// Returns an agent with the keys of the one before and without containers.

@@ -199,7 +199,7 @@ impl Told {
         Ok(())
     }
 
-    /// What was published is what the core holds.
+    /// Checks that the core holds what was published.
     pub(super) fn compare(&self, node: usize, core: &Core) -> Checked {
         let snapshot: NodeSnapshot = core.snapshot();
         let mut known = BTreeSet::new();
