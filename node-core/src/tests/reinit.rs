@@ -36,6 +36,17 @@ fn localized(link: &str) -> LocalizedResource {
     }
 }
 
+/// Tells a node that container 1 has a resource.
+fn fetched(node: &mut Node, purpose: LocalizeFor, link: &str) {
+    let event = WorkerEvent::Localized {
+        id: container_id(1),
+        purpose,
+        took: Duration::ZERO,
+        resources: vec![localized(link)],
+    };
+    node.core.handle(event, node.now, 0);
+}
+
 /// Returns a node where container 1 runs this command.
 fn running(command: &str) -> Node {
     let mut node = Node::new();
@@ -154,13 +165,7 @@ fn the_process_runs_on_until_the_next_context_has_its_resources() {
         .reinitialize(asker(), id, request_of(next, true), node.now)
         .unwrap();
     node.work();
-    let fetched = WorkerEvent::Localized {
-        id,
-        purpose: LocalizeFor::Reinit,
-        took: Duration::ZERO,
-        resources: vec![localized("b")],
-    };
-    node.core.handle(fetched, node.now, 0);
+    fetched(&mut node, LocalizeFor::Reinit, "b");
     let order = relaunched(&mut node);
     assert_eq!(commands(&order), ["second"]);
     assert_eq!(order.localized, [localized("b")]);
@@ -177,13 +182,7 @@ fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
         .localize_more(asker(), id, resources.clone())
         .unwrap();
     assert_eq!(node.work(), [Work::Localize(id)]);
-    let fetched = WorkerEvent::Localized {
-        id,
-        purpose: LocalizeFor::Running,
-        took: Duration::ZERO,
-        resources: vec![localized("a")],
-    };
-    node.core.handle(fetched, node.now, 0);
+    fetched(&mut node, LocalizeFor::Running, "a");
     let effects = node.core.take_effects();
     let [Effect::Link(order)] = &effects[..] else {
         panic!("{effects:?}");
@@ -210,13 +209,7 @@ fn resources_that_come_after_the_containers_end_get_no_links() {
     asked.unwrap();
     node.exit(1, 0);
     node.core.take_effects();
-    let fetched = WorkerEvent::Localized {
-        id,
-        purpose: LocalizeFor::Running,
-        took: Duration::ZERO,
-        resources: vec![localized("a")],
-    };
-    node.core.handle(fetched, node.now, 0);
+    fetched(&mut node, LocalizeFor::Running, "a");
     let effects = node.core.take_effects();
     assert!(effects.is_empty(), "{effects:?}");
     assert_eq!(node.core.containers[&id].localized, []);
@@ -252,13 +245,7 @@ fn reinit_with(node: &mut Node, link: &str, auto_commit: bool) -> (u64, Vec<Used
         None
     };
     let set = effects.iter().find_map(set_of);
-    let fetched = WorkerEvent::Localized {
-        id,
-        purpose: LocalizeFor::Reinit,
-        took: Duration::ZERO,
-        resources: vec![localized(link)],
-    };
-    node.core.handle(fetched, node.now, 0);
+    fetched(node, LocalizeFor::Reinit, link);
     (set.unwrap(), restart(node))
 }
 
@@ -352,13 +339,7 @@ fn a_resource_that_has_moved_is_found_by_the_next_launch() {
         .localize_more(asker(), id, vec![resource("a")])
         .unwrap();
     node.core.take_effects();
-    let event = WorkerEvent::Localized {
-        id,
-        purpose: LocalizeFor::Running,
-        took: Duration::ZERO,
-        resources: vec![localized("a")],
-    };
-    node.core.handle(event, node.now, 0);
+    fetched(&mut node, LocalizeFor::Running, "a");
     node.core.take_effects();
     let paths = [("/r".into(), "/moved".into()), ("/x".into(), "/y".into())];
     let paths = paths.into_iter().collect();

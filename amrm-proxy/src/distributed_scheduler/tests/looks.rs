@@ -84,6 +84,13 @@ impl Looker {
         (request, std::mem::take(&mut self.requested.own))
     }
 
+    /// Asserts that the looks of the last request are observed with these numbers.
+    #[track_caller]
+    fn assert_looked(&self, numbers: LookNumbers) {
+        let looked = Action::Observe(Observation::Looked(numbers));
+        assert!(self.requested.chain.contains(&looked));
+    }
+
     /// Answers the looks of a request: every node that was asked has room for `room`.
     fn answer(&mut self, request: &mut Request, asked: usize, room: u32) {
         self.answer_beside(request, (asked, room), Vec::new());
@@ -176,15 +183,13 @@ fn a_call_looks_first_and_gets_what_there_is_room_for() {
     );
     looker.answer(&mut request, 2, 2);
     assert_eq!(Looker::announced(&mut request), 4);
-    let numbers = LookNumbers {
+    looker.assert_looked(LookNumbers {
         asked: 2,
         answered: 2,
         held_back: 1,
         unseen: 0,
         took: Duration::from_millis(2),
-    };
-    let looked = Action::Observe(Observation::Looked(numbers));
-    assert!(looker.requested.chain.contains(&looked));
+    });
     let mut own = looker.requested.own.iter();
     let chosen = own.find_map(|effect| {
         let Effect::Chose(choices) = effect else {
@@ -208,15 +213,13 @@ fn what_has_no_room_goes_to_a_node_that_answers_late() {
     looker.answer_beside(&mut request, (1, 2), vec![1]);
     // Two places and a queue of one; and one, as many as may wait there.
     assert_eq!(Looker::announced(&mut request), 4);
-    let numbers = LookNumbers {
+    looker.assert_looked(LookNumbers {
         asked: 2,
         answered: 1,
         held_back: 1,
         unseen: 1,
         took: Duration::from_millis(2),
-    };
-    let looked = Action::Observe(Observation::Looked(numbers));
-    assert!(looker.requested.chain.contains(&looked));
+    });
 }
 
 #[test]
