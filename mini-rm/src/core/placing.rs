@@ -1,8 +1,7 @@
 //! Allocation: passes the asks to `sched`'s allocators and turns their allocations into containers.
 
 use records::{
-    ApplicationAttemptId, ApplicationId, ExecutionType, ExecutionTypeRequest, Now, Priority,
-    Resource, ResourceName, ResourceRequest,
+    ApplicationAttemptId, ApplicationId, ExecutionType, Now, Priority, Resource, ResourceRequest,
 };
 use sched::{ContainerAllocation, OpportunisticContainerAllocator};
 
@@ -27,16 +26,7 @@ impl Core {
         now: Now,
     ) -> Result<(), Refusal> {
         self.guaranteed.add_attempt(attempt);
-        let ask = ResourceRequest {
-            priority: Priority(0),
-            resource_name: ResourceName::Any,
-            capability: master,
-            num_containers: 1,
-            relax_locality: true,
-            allocation_request_id: -1,
-            execution_type_request: ExecutionTypeRequest::default(),
-            node_label_expression: None,
-        };
+        let ask = ResourceRequest::on_any_node(Priority(0), master, 1);
         if let Err(refusal) = self.guaranteed.update_asks(attempt, &[ask], now.mono) {
             self.guaranteed.remove_attempt(attempt);
             return Err(refusal.into());

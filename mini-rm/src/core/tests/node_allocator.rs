@@ -251,16 +251,8 @@ impl Cluster {
 }
 
 fn sched_line(count: u32) -> records::ResourceRequest {
-    records::ResourceRequest {
-        priority: records::Priority(1),
-        resource_name: records::ResourceName::Any,
-        capability: Resource::new(SLOT_MB, 1),
-        num_containers: count,
-        relax_locality: true,
-        allocation_request_id: -1,
-        execution_type_request: records::ExecutionTypeRequest::default(),
-        node_label_expression: None,
-    }
+    let size = Resource::new(SLOT_MB, 1);
+    records::ResourceRequest::on_any_node(records::Priority(1), size, count)
 }
 
 proptest! {
