@@ -47,7 +47,7 @@ enum State {
     Scheduled,
     /// Frozen for another container: its resources are free, and it waits for them.
     Paused,
-    /// It never had resources.
+    /// A container that never had resources.
     LocalizationFailed,
     Done,
     /// Every other state: the container holds resources, until it is `DONE`.
