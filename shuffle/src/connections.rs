@@ -38,17 +38,27 @@ pub(crate) struct Connections<Id> {
     places: Places<Id>,
     peer_max: usize,
     crowd_min: usize,
+    threads: usize,
 }
 
 impl<Id: Copy + Eq + Hash> Connections<Id> {
-    pub(crate) fn new(total_max: usize) -> Self {
+    /// Returns an empty table of at most this number of connections, which so many threads serve.
+    pub(crate) fn new(total_max: usize, threads: usize) -> Self {
         let total_max = total_max.max(1);
         let peer_max = total_max.div_ceil(2);
         Self {
             places: Places::new(total_max, peer_max),
             peer_max,
             crowd_min: total_max.div_ceil(CROWD_PART_OF_ALL).max(CROWD_MIN),
+            threads,
         }
+    }
+
+    /// Returns whether one more connection may be accepted beside those of these tasks, evicted
+    /// ones included. Each thread may have one that waits for a disk long after its eviction; those
+    /// keep nobody out.
+    pub(crate) fn may_accept(&self, tasks: usize) -> bool {
+        self.places.may_accept(tasks.saturating_sub(self.threads))
     }
 
     /// Returns the number of open connections.
@@ -139,7 +149,7 @@ mod tests {
         fn new(total_max: usize) -> Self {
             Self {
                 epoch: Instant::now(),
-                connections: Connections::new(total_max),
+                connections: Connections::new(total_max, 2),
                 evicted: BTreeMap::new(),
             }
         }
@@ -191,6 +201,23 @@ mod tests {
         advance(STALLED - IDLE).await;
         assert!(table.open(8, 8, Phase::Answering));
         assert_eq!(table.ids(), [5, 6, 8]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_are_evicted_and_do_not_end_are_bounded() {
+        let mut table = Table::new(3);
+        let mut tasks = 0;
+        // Each newcomer takes the place of one whose task never runs.
+        while table.connections.may_accept(tasks) {
+            tasks += 1;
+            assert!(table.open(u32::try_from(tasks).unwrap(), 1, Phase::Idle));
+            advance(IDLE).await;
+            assert!(tasks < 1_000, "descriptors without a bound");
+        }
+        let closing = tasks - table.connections.len();
+        // As many as threads may wait for disks, and still others are accepted.
+        assert!(closing > 2, "{closing}");
+        assert!(table.connections.may_accept(tasks - 1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -119,7 +119,7 @@ impl ShuffleServer {
             TcpListener::from_std(self.listener)?
         };
         let accepting = Accepting {
-            connections: Connections::new(shared.config.connections_max),
+            connections: Connections::new(shared.config.connections_max, shared.config.threads),
             tasks: JoinSet::new(),
             refusals: JoinSet::new(),
             epoch: Instant::now(),
@@ -240,10 +240,11 @@ struct Accepting {
 impl Accepting {
     async fn run(mut self, listener: TcpListener) {
         loop {
+            let may_accept = self.connections.may_accept(self.tasks.len());
             tokio::select! {
                 Some(ended) = self.tasks.join_next_with_id() => self.reap(ended),
                 Some(_refused) = self.refusals.join_next() => {}
-                accepted = listener.accept() => match accepted {
+                accepted = listener.accept(), if may_accept => match accepted {
                     Ok((stream, peer)) => self.open(stream, peer),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a reducer");
