@@ -101,6 +101,11 @@ pub enum Problem {
     /// Configuration folder that does not exist.
     #[error("{}: is not a folder", .0.display())]
     NoFolder(std::path::PathBuf),
+    /// Configuration folder with none of Hadoop's files: most likely not the one that was meant.
+    /// All values would be defaults, and a node would join whatever cluster listens on this
+    /// machine.
+    #[error("{}: has none of Hadoop's files (core-site.xml, yarn-site.xml, …)", .0.display())]
+    NoFiles(std::path::PathBuf),
     /// File that cannot be read or parsed.
     #[error(transparent)]
     File(#[from] SiteXmlError),
@@ -132,7 +137,7 @@ impl Problem {
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Value { name, .. } | Self::Missing { name, .. } => Some(name),
-            Self::NoFolder(_) | Self::File(_) => None,
+            Self::NoFolder(_) | Self::NoFiles(_) | Self::File(_) => None,
         }
     }
 }
@@ -276,6 +281,15 @@ pub enum Warning {
     /// Configuration without a `yarn-site.xml`.
     #[error("no yarn-site.xml in {0}: all values are defaults")]
     NoYarnSite(String),
+}
+
+impl Warning {
+    /// Returns whether the configuration asks for a feature that is not there, so that jobs which
+    /// need it would miss it.
+    #[must_use]
+    pub const fn is_missing_feature(&self) -> bool {
+        matches!(self, Self::NotYet { .. } | Self::NoService { .. })
+    }
 }
 
 /// Returns a range for a message, without a bound that only the type sets.

@@ -6,7 +6,25 @@ use std::path::{Path, PathBuf};
 use crate::site_xml::{Environment, Notice, Properties};
 use crate::{DefaultSource, KeyTable, Problem, Warning};
 
+const CORE_SITE: &str = "core-site.xml";
+const HDFS_SITE: &str = "hdfs-site.xml";
 const YARN_SITE: &str = "yarn-site.xml";
+const RESOURCE_TYPES: &str = "resource-types.xml";
+const NODE_RESOURCES: &str = "node-resources.xml";
+const MAPRED_SITE: &str = "mapred-site.xml";
+
+/// Hadoop's files that are read here, one of which a folder of a configuration has.
+const FILES: [&str; 6] = [
+    CORE_SITE,
+    HDFS_SITE,
+    YARN_SITE,
+    RESOURCE_TYPES,
+    NODE_RESOURCES,
+    MAPRED_SITE,
+];
+
+/// Folder that packages of Hadoop use; it counts when nobody names another.
+const OF_PACKAGES: &str = "/etc/hadoop/conf";
 
 /// Contents of a configuration's files, whether or not they can be used.
 #[derive(Debug)]
@@ -25,25 +43,24 @@ impl Site {
     /// not set have the default of `table`.
     #[must_use]
     pub fn read(conf_dirs: &[PathBuf], env: &BTreeMap<String, String>, table: &KeyTable) -> Self {
-        let missing = conf_dirs.iter().filter(|folder| !folder.is_dir());
         let mut site = Self {
             properties: Properties::new(Environment::new(env)),
-            problems: missing.cloned().map(Problem::NoFolder).collect(),
+            problems: conf_dirs.iter().filter_map(|it| unusable(it)).collect(),
             warnings: Vec::new(),
         };
         let core = table.defaults(DefaultSource::CoreDefault);
         site.properties.add_defaults(core);
-        site.add(conf_dirs, "core-site.xml");
-        site.add(conf_dirs, "hdfs-site.xml");
+        site.add(conf_dirs, CORE_SITE);
+        site.add(conf_dirs, HDFS_SITE);
         let yarn = table.defaults(DefaultSource::YarnDefault);
         site.properties.add_defaults(yarn);
         if !site.add(conf_dirs, YARN_SITE) {
             site.warnings.push(Warning::NoYarnSite(names_of(conf_dirs)));
         }
-        site.add(conf_dirs, "resource-types.xml");
-        site.add(conf_dirs, "node-resources.xml");
+        site.add(conf_dirs, RESOURCE_TYPES);
+        site.add(conf_dirs, NODE_RESOURCES);
         // Hadoop's NodeManager loads it with the class of its shuffle.
-        site.add(conf_dirs, "mapred-site.xml");
+        site.add(conf_dirs, MAPRED_SITE);
         let code = table.defaults(DefaultSource::Code);
         site.properties.add_fallbacks(code);
         site.take_notices();
@@ -91,7 +108,7 @@ impl KeyTable {
 
 /// Returns the folder that the command line names, or those that Hadoop's scripts would use:
 /// `HADOOP_CONF_DIR`, `YARN_CONF_DIR`, `HADOOP_HOME/etc/hadoop`, and last `/etc/hadoop/conf` if it
-/// exists. May be empty.
+/// has one of Hadoop's files. May be empty.
 #[must_use]
 pub fn conf_dirs(named: Option<&Path>, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
     if let Some(named) = named {
@@ -105,8 +122,20 @@ pub fn conf_dirs(named: Option<&Path>, env: &BTreeMap<String, String>) -> Vec<Pa
     let chosen = variable("HADOOP_CONF_DIR")
         .or_else(|| variable("YARN_CONF_DIR"))
         .or_else(|| Some(variable("HADOOP_HOME")?.join("etc/hadoop")))
-        .or_else(|| Some(PathBuf::from("/etc/hadoop/conf")).filter(|path| path.is_dir()));
+        .or_else(|| Some(PathBuf::from(OF_PACKAGES)).filter(|path| has_files(path)));
     chosen.into_iter().collect()
+}
+
+/// Returns why a folder is none of a configuration.
+fn unusable(folder: &Path) -> Option<Problem> {
+    if !folder.is_dir() {
+        return Some(Problem::NoFolder(folder.to_owned()));
+    }
+    (!has_files(folder)).then(|| Problem::NoFiles(folder.to_owned()))
+}
+
+fn has_files(folder: &Path) -> bool {
+    FILES.iter().any(|name| folder.join(name).exists())
 }
 
 fn names_of(conf_dirs: &[PathBuf]) -> String {
@@ -115,7 +144,9 @@ fn names_of(conf_dirs: &[PathBuf]) -> String {
         .map(|dir| dir.display().to_string())
         .collect();
     if names.is_empty() {
-        "any folder".to_owned()
+        format!(
+            "--conf, $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop or {OF_PACKAGES}"
+        )
     } else {
         names.join(", ")
     }

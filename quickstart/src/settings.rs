@@ -165,6 +165,7 @@ pub(super) fn log_dir(folder: &Path) -> PathBuf {
 /// Returns the cluster that jobs are submitted to; `program` runs their ApplicationMasters.
 pub(super) fn cluster(rm: &mini_rm::Addresses, user: String, program: PathBuf) -> shell::Cluster {
     shell::Cluster {
+        is_named: true,
         resource_managers: vec![rm.client.to_string()],
         schedulers: vec![rm.scheduler.to_string()],
         user,

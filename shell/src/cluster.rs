@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hadoop_conf::site_xml::Properties;
+use hadoop_conf::site_xml::{Origin, Properties};
 use hadoop_conf::{
     ConfigProblems, Expected, HostPort, PropertyReader, RmEndpoint, RmService, resource_managers,
     shared,
@@ -35,6 +35,9 @@ pub struct Cluster {
     /// `host:port` of each ResourceManager for clients (`yarn.resourcemanager.address`); never
     /// empty.
     pub resource_managers: Vec<String>,
+    /// Whether a file says where the ResourceManager is. Without one, the address is a default of
+    /// Hadoop's that fits this machine at best, and nobody should wait for it.
+    pub is_named: bool,
     /// `host:port` of each ResourceManager for masters (`yarn.resourcemanager.scheduler.address`),
     /// as the master's node reaches them; never empty. May be the address of an AMRMProxy.
     pub schedulers: Vec<String>,
@@ -46,6 +49,8 @@ pub struct Cluster {
     pub patience: Patience,
 }
 
+const HOSTNAME: &str = "yarn.resourcemanager.hostname";
+const RM_IDS: &str = "yarn.resourcemanager.ha.rm-ids";
 const MAX_WAIT: &str = "yarn.resourcemanager.connect.max-wait.ms";
 const RETRY_INTERVAL: &str = "yarn.resourcemanager.connect.retry-interval.ms";
 const AUTHENTICATION: &str = "hadoop.security.authentication";
@@ -87,7 +92,12 @@ impl Cluster {
                 .map(|endpoint| of(endpoint).to_string())
                 .collect()
         };
+        let named = [HOSTNAME, RM_IDS, RmService::Client.property()];
+        let is_named = named
+            .iter()
+            .any(|key| reader.origin(key) != Origin::Default);
         let cluster = Self {
+            is_named,
             resource_managers: texts(|endpoint| &endpoint.client),
             schedulers: texts(|endpoint| &endpoint.scheduler),
             user,
@@ -117,9 +127,6 @@ fn check_port(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HOSTNAME: &str = "yarn.resourcemanager.hostname";
-    const RM_IDS: &str = "yarn.resourcemanager.ha.rm-ids";
 
     fn read(set: &[(&str, &str)]) -> Result<Cluster, ConfigProblems> {
         let properties = shared::TABLE.properties(set);

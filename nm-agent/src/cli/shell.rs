@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use hadoop_conf::{ConfigProblems, Site, shared};
 use program::signals::{Interruption, Signals};
 use shell::{Cluster, Job, Outcome, RoleHistoryOptIn, Submitted, Summary, text};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -20,6 +21,9 @@ use super::{ConfDir, EXIT_BAD_CONFIGURATION, hadoop_user, start_logging};
 /// Longest wait for a submission that is under way when the user interrupts: it may be on record
 /// already, and then has to be killed.
 const SUBMISSION_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest wait for a ResourceManager at an address that nobody has named.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Log level of this command unless `NM_AGENT_LOG` sets one. Progress shows the rest.
 const LOG_OF_CLIENT: &str = "warn";
@@ -192,6 +196,9 @@ async fn submit_and_wait(
     job: &Job,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
+    if !cluster.is_named {
+        look_for_default(cluster).await?;
+    }
     let progress = watch::Sender::default();
     tell(&format!(
         "submitting to {}",
@@ -228,6 +235,22 @@ async fn submit_and_wait(
         Ok(summary) => Ok(report(&summary?)),
         Err(code) => Ok(interrupted(&submitted, signals, code).await),
     }
+}
+
+/// Fails at once where no ResourceManager listens at Hadoop's default address. Retries are for one
+/// that somebody has named.
+async fn look_for_default(cluster: &Cluster) -> anyhow::Result<()> {
+    let address = cluster.resource_managers.join(", ");
+    let reason = match timeout(DEFAULT_PATIENCE, TcpStream::connect(&address)).await {
+        Ok(Ok(_listens)) => return Ok(()),
+        Ok(Err(error)) => error.to_string(),
+        Err(_late) => format!("no answer within {} s", DEFAULT_PATIENCE.as_secs()),
+    };
+    bail!(
+        "no ResourceManager at {address}: {reason}\n\
+         No configuration names another, so this is Hadoop's default: give --conf DIR or set \
+         HADOOP_CONF_DIR to the folder with the cluster's yarn-site.xml"
+    )
 }
 
 fn exit_code(signal: Interruption) -> ExitCode {
@@ -278,6 +301,40 @@ pub(super) fn master(environment: &BTreeMap<String, String>) -> ExitCode {
         Err(error) => {
             tracing::error!("{error:#}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unnamed(address: String) -> Cluster {
+        Cluster {
+            resource_managers: vec![address],
+            is_named: false,
+            schedulers: Vec::new(),
+            user: "joe".to_owned(),
+            program: "/bin/true".into(),
+            patience: Default::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_resource_manager_that_no_file_names() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        look_for_default(&unnamed(address)).await.unwrap();
+        // Bound and not listening, so that no other process gets the port.
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        let error = look_for_default(&unnamed(address.clone()))
+            .await
+            .unwrap_err();
+        let text = format!("{error:#}");
+        for part in [&*address, "refused", "--conf", "HADOOP_CONF_DIR"] {
+            assert!(text.contains(part), "{text}");
         }
     }
 }

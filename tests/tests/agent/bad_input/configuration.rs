@@ -98,6 +98,37 @@ const ODD: [(&str, &str); 6] = [
 ];
 
 #[test]
+fn a_folder_that_is_missing_or_has_no_file_of_hadoops_is_bad_configuration() {
+    let empty = tempfile::tempdir().unwrap();
+    let missing = empty.path().join("nowhere");
+    let cases = [
+        (empty.path(), "none of Hadoop's files"),
+        (&*missing, "is not a folder"),
+    ];
+    for (conf, why) in cases {
+        let commands = [&["run"][..], &["check"], &["rm"], &["shell", "--", "true"]];
+        for arguments in commands {
+            let mut command = std::process::Command::new(AGENT);
+            let (name, rest) = arguments.split_at(1);
+            command.args(name).arg("--conf").arg(conf).args(rest);
+            let output = command.env_remove("NM_AGENT_LOG").output().unwrap();
+            let text =
+                String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            assert_eq!(
+                output.status.code(),
+                Some(BAD_CONFIGURATION),
+                "{arguments:?}: {text}"
+            );
+            let told = format!("{}: ", conf.display());
+            assert!(
+                text.contains(&told) && text.contains(why),
+                "{arguments:?}: {text}"
+            );
+        }
+    }
+}
+
+#[test]
 fn values_that_hadoop_starts_with_do_not_stop_the_agent() {
     let mut cluster = ScriptedCluster::start_with(AGENT, |site| {
         for (name, value) in ODD {
@@ -311,6 +342,7 @@ fn a_port_that_is_taken_is_named_with_its_property() {
         });
         assert!(log.contains(property), "{log}");
         assert!(log.contains("in use"), "{log}");
+        assert!(log.contains("is taken by agent"), "{log}");
     }
 }
 
