@@ -229,6 +229,10 @@ fn a_quick_drain_with_time_lets_containers_end_and_then_ends_them() {
     assert!(err(&early).contains("not drained yet"), "{}", err(&early));
     assert_eq!(json(&cluster, "status", &[])["waiting"], 0);
     assert_eq!(json(&cluster, "status", &[])["running_opportunistic"], 2);
+    // Who only waits changes nothing about it.
+    let waits = cluster.operate(0, "drain", &["--wait", "--timeout", "10ms"]);
+    assert_eq!(code(&waits), Some(1), "{}", err(&waits));
+    assert!(err(&waits).contains("quick, by "), "{}", err(&waits));
     let now = cluster.operate(0, "drain", &["--mode", "quick", "--wait"]);
     assert_eq!(code(&now), Some(0), "{}", err(&now));
     assert_eq!(json(&cluster, "status", &[])["running_opportunistic"], 0);

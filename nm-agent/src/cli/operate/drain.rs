@@ -20,9 +20,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct DrainArguments {
     #[command(flatten)]
     socket: Socket,
-    /// Containers to end
-    #[arg(long, value_enum, default_value_t = Mode::Graceful)]
-    mode: Mode,
+    /// Containers to end [default: graceful]
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
     /// Time that they have to end by themselves, such as 30s, 10m or 2h; with fast the node stays
     /// healthy for so long [default: none]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -33,7 +33,8 @@ pub(crate) struct DrainArguments {
     /// Put the node back into service
     #[arg(long, conflicts_with_all = ["mode", "within", "reason", "wait"])]
     cancel: bool,
-    /// Wait until no opportunistic container is left, and with fast none at all
+    /// Wait until no opportunistic container is left, and with fast none at all. Alone, on a node
+    /// that is being drained already, it waits for that drain and changes nothing
     #[arg(long)]
     wait: bool,
     /// Longest wait, such as 30s, 10m or 2h [default: none]
@@ -82,15 +83,8 @@ pub(crate) fn drain(arguments: &DrainArguments, environment: &Environment) -> Ex
     if arguments.cancel {
         return cancel(&path);
     }
-    let within = arguments.within.unwrap_or_default().as_millis();
-    let request = Request::Drain {
-        mode: arguments.mode.into(),
-        within_ms: u64::try_from(within).unwrap_or(u64::MAX),
-        reason: arguments.reason.clone(),
-    };
-    let state = match ask_at(&path, &request) {
-        Ok(Answer::Drain(state)) => state,
-        Ok(_) => return wrong_answer(),
+    let state = match order(&path, arguments) {
+        Ok(state) => state,
         Err(failed) => return failed,
     };
     if !arguments.wait {
@@ -100,6 +94,35 @@ pub(crate) fn drain(arguments: &DrainArguments, environment: &Environment) -> Ex
         Ok(state) => print(&state, arguments.json),
         Err(failed) => failed,
     }
+}
+
+/// Orders a drain, unless the arguments only wait and there is one to wait for.
+fn order(path: &Path, arguments: &DrainArguments) -> Result<DrainState, Failed> {
+    let DrainArguments {
+        mode,
+        within,
+        reason,
+        ..
+    } = arguments;
+    let only_waits = arguments.wait && mode.is_none() && within.is_none() && reason.is_empty();
+    if only_waits {
+        let Answer::Status(status) = ask_at(path, &Request::Status)? else {
+            return Err(wrong_answer());
+        };
+        if let Some(state) = status.drain {
+            return Ok(state);
+        }
+    }
+    let within_ms = within.unwrap_or_default().as_millis();
+    let request = Request::Drain {
+        mode: mode.unwrap_or(Mode::Graceful).into(),
+        within_ms: u64::try_from(within_ms).unwrap_or(u64::MAX),
+        reason: reason.clone(),
+    };
+    let Answer::Drain(state) = ask_at(path, &request)? else {
+        return Err(wrong_answer());
+    };
+    Ok(state)
 }
 
 fn print(state: &DrainState, as_json: bool) -> ExitCode {
