@@ -1,14 +1,20 @@
 //! `nm-agent check`: every effective value and where it came from, what is worth a warning, what is
 //! wrong.
 //!
-//! In: a configuration as it was loaded, and the machine to try it on. Out: lines of text and an
-//! [`Outcome`]. It makes and changes nothing on the machine. Secrets are hidden.
+//! In: a configuration as it was loaded, and the machine to try it on. Out: a [`Report`]. It makes
+//! and changes nothing on the machine. Secrets are hidden.
 
+mod connect;
+mod report;
 mod run_as;
+
+pub(crate) use connect::{ports, taken};
+use report::Findings;
+pub use report::{Outcome, Report};
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -24,34 +30,16 @@ use thiserror::Error;
 use users::Obstacle;
 
 use hadoop_conf::HostPort;
-use hadoop_conf::site_xml::Origin;
-use node_manager::config::{AuxServiceKind, Config, Loaded, keys};
+use hadoop_fs::{Caller, FileSystems, FsConfig, FsError};
+use node_manager::config::{AuxServiceKind, Config, Loaded};
 use node_manager::descriptors::Descriptors;
+use program::holder::{self, Holder};
 
 /// A name server that has not answered by then will not do for an agent either.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Verdict of a report: whether an agent could run with a configuration on this machine, or a
-/// service with a history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Outcome {
-    /// Nothing is wrong; there may be warnings.
-    Sound,
-    /// A problem: what the report is on cannot be used.
-    Wrong,
-}
-
-impl Outcome {
-    /// Exit status of the process: 0, or 2 for a problem.
-    #[must_use]
-    pub const fn exit_code(self) -> u8 {
-        match self {
-            Self::Sound => 0,
-            Self::Wrong => 2,
-        }
-    }
-}
+/// A peer that has not taken a connection by then will not do for an agent either.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why something that the configuration names cannot be used.
 #[derive(Debug, Error)]
@@ -72,12 +60,42 @@ pub enum ProbeError {
         /// The resolver's reason.
         source: io::Error,
     },
+    /// Nobody takes connections there.
+    #[error("{address}: {source}")]
+    Connect {
+        /// Address that was called.
+        address: HostPort,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// An agent could not listen there.
+    #[error("{address}: {source}{}", taken_by(holder.as_ref()))]
+    Listen {
+        /// Address to listen on.
+        address: HostPort,
+        /// The system's reason.
+        source: io::Error,
+        /// Process that has the port, if it is taken and this user may know.
+        holder: Option<Holder>,
+    },
+    /// The default file system does not answer as it should.
+    #[error("{uri}: {source}")]
+    FileSystem {
+        /// The file system's root.
+        uri: String,
+        /// The client's reason.
+        source: FsError,
+    },
     /// The name server does not answer.
     #[error("{host}: no answer from the name server within {} s", RESOLVE_TIMEOUT.as_secs())]
     Silence {
         /// Host name that was looked up.
         host: String,
     },
+}
+
+fn taken_by(holder: Option<&Holder>) -> String {
+    holder.map_or_else(String::new, |holder| format!(": taken by {holder}"))
 }
 
 /// The machine that a configuration is tried on. A trait, so that tests can supply a machine of
@@ -110,6 +128,24 @@ pub trait Machine {
     /// # Errors
     /// When it has none, or nobody says.
     fn resolvable(&self, address: &HostPort) -> Result<(), ProbeError>;
+
+    /// Whether somebody takes connections there.
+    ///
+    /// # Errors
+    /// When nobody does.
+    fn connects(&self, address: &HostPort) -> Result<(), ProbeError>;
+
+    /// Whether an agent could listen there.
+    ///
+    /// # Errors
+    /// When it could not; the error names who has the port.
+    fn may_listen(&self, address: &HostPort) -> Result<(), ProbeError>;
+
+    /// Whether the root of the default file system can be looked at, by this process's user.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn file_system(&self, config: &FsConfig) -> Result<(), ProbeError>;
 }
 
 /// The machine that this process runs on.
@@ -176,61 +212,73 @@ impl Machine for ThisMachine {
             Err(_) => Err(ProbeError::Silence { host }),
         }
     }
+
+    fn connects(&self, address: &HostPort) -> Result<(), ProbeError> {
+        // A name server that hangs is left behind before a connection is tried.
+        self.resolvable(address)?;
+        let connect = || {
+            let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+            for each in (address.host.as_str(), address.port).to_socket_addrs()? {
+                match TcpStream::connect_timeout(&each, CONNECT_TIMEOUT) {
+                    Ok(_taken) => return Ok(()),
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        };
+        connect().map_err(|source| ProbeError::Connect {
+            address: address.clone(),
+            source,
+        })
+    }
+
+    fn may_listen(&self, address: &HostPort) -> Result<(), ProbeError> {
+        let bound = TcpListener::bind((address.host.as_str(), address.port));
+        bound.map(drop).map_err(|source| ProbeError::Listen {
+            address: address.clone(),
+            holder: holder::of_port(address.port),
+            source,
+        })
+    }
+
+    fn file_system(&self, config: &FsConfig) -> Result<(), ProbeError> {
+        let limit = config.step_limit.min(CONNECT_TIMEOUT);
+        let systems = FileSystems::new(FsConfig {
+            step_limit: limit,
+            ..config.clone()
+        });
+        let user = nix::unistd::User::from_uid(nix::unistd::Uid::effective());
+        let user = user
+            .ok()
+            .flatten()
+            .map_or_else(String::new, |user| user.name);
+        let root = config.default_fs.clone();
+        let opened = systems.open(&root, Caller::own(&user, "check"));
+        let status = opened.and_then(|files| files.status("/"));
+        status.map(drop).map_err(|source| ProbeError::FileSystem {
+            uri: root.to_string(),
+            source,
+        })
+    }
 }
 
-/// Writes the report.
-///
-/// # Errors
-/// When `out` cannot be written to.
-pub fn report(
-    loaded: &Loaded,
-    machine: &dyn Machine,
-    out: &mut dyn io::Write,
-) -> io::Result<Outcome> {
-    let from_files = |name: &&str| loaded.properties.origin(name) != Some(&Origin::Default);
-    let (set, defaults): (Vec<&str>, Vec<&str>) = loaded.properties.names().partition(from_files);
-    values(loaded, "Set by files", &set, out)?;
-    values(loaded, "Defaults", &defaults, out)?;
-    let mut findings = Findings::default();
-    let warnings = loaded.warnings.iter().map(ToString::to_string);
-    findings.warnings.extend(warnings);
+/// Looks at a configuration, and at the machine by what it names. With `connects`, also at its
+/// peers and ports.
+pub fn examine(loaded: &Loaded, machine: &dyn Machine, connects: bool) -> Report {
+    let mut report = Report::of(loaded);
     match &loaded.config {
-        Ok(config) => probe(config, machine, &mut findings),
+        Ok(config) => {
+            probe(config, machine, &mut report.findings);
+            if connects {
+                connect::probe(config, machine, &mut report.findings);
+            }
+        }
         Err(problems) => {
             let texts = problems.list().iter().map(ToString::to_string);
-            findings.problems.extend(texts);
+            report.findings.problems.extend(texts);
         }
     }
-    lines("Notes", &findings.notes, out)?;
-    lines("Warnings", &findings.warnings, out)?;
-    lines("Problems", &findings.problems, out)?;
-    if findings.problems.is_empty() {
-        writeln!(out, "The configuration can be used.")?;
-        return Ok(Outcome::Sound);
-    }
-    writeln!(out, "The configuration cannot be used.")?;
-    Ok(Outcome::Wrong)
-}
-
-/// Lines to print, in the order found.
-#[derive(Default)]
-struct Findings {
-    notes: Vec<String>,
-    warnings: Vec<String>,
-    problems: Vec<String>,
-}
-
-impl Findings {
-    /// Adds a finding for the paths that failed: a warning if some of the paths tried are usable,
-    /// since the agent goes on with those, and a problem if none is.
-    fn add(&mut self, name: &str, tried: usize, errors: &[ProbeError]) {
-        let texts = errors.iter().map(|error| format!("{name}: {error}"));
-        if errors.len() < tried {
-            self.warnings.extend(texts);
-        } else {
-            self.problems.extend(texts);
-        }
-    }
+    report
 }
 
 fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
@@ -314,53 +362,6 @@ fn services_with_tls(config: &Config) -> impl Iterator<Item = String> {
             "{name} serves over TLS, with the keys in {keys}, {clients}"
         ))
     })
-}
-
-fn values(loaded: &Loaded, title: &str, names: &[&str], out: &mut dyn io::Write) -> io::Result<()> {
-    writeln!(out, "{title} ({}):", names.len())?;
-    for name in names {
-        let (shown, origin) = match loaded.properties.get(name) {
-            Ok(Some(value)) => {
-                let shown = loaded.secrets.show(name, &value);
-                (with_unit(name, &on_one_line(shown)), value.origin)
-            }
-            // The problem is told with all others.
-            Ok(None) | Err(_) => continue,
-        };
-        match origin {
-            Origin::Default => writeln!(out, "  {name} = {shown}")?,
-            Origin::File { .. } => writeln!(out, "  {name} = {shown}  ({origin})")?,
-        }
-    }
-    writeln!(out)
-}
-
-/// Numbers get their unit; other texts say what they are.
-fn with_unit(name: &str, text: &str) -> String {
-    let suffix = keys::find(name).map_or("", |key| key.unit.suffix());
-    if suffix.is_empty() || text.parse::<f64>().is_err() {
-        text.to_owned()
-    } else {
-        format!("{text} {suffix}")
-    }
-}
-
-/// Replaces control characters, so that text from a file cannot move the terminal's cursor.
-fn on_one_line(text: &str) -> String {
-    let words = text.split(|c: char| c.is_control() || c == ' ');
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    words.join(" ")
-}
-
-fn lines(title: &str, texts: &[String], out: &mut dyn io::Write) -> io::Result<()> {
-    if texts.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "{title} ({}):", texts.len())?;
-    for text in texts {
-        writeln!(out, "  {}", on_one_line(text))?;
-    }
-    writeln!(out)
 }
 
 #[cfg(test)]

@@ -58,7 +58,8 @@ enum Command {
     /// 2 for bad configuration (every problem is listed with its file and property), 101 when a
     /// thread of the agent has panicked, 1 for any other failure. The level of the log on standard
     /// error follows NM_AGENT_LOG (for example: debug, or nm_agent=debug,wire=info), without it
-    /// yarn.nodemanager.agent.log.level; the default is info.
+    /// yarn.nodemanager.agent.log.level; the default is info. NM_AGENT_LOG_FILE names a file for
+    /// the log instead, of 256 MiB at most, beside which the last 20 stay.
     ///
     /// With yarn.nodemanager.recovery.enabled, containers go on when the agent dies, and when it is
     /// stopped with yarn.nodemanager.recovery.supervised; the next start takes them over. Two small
@@ -77,9 +78,13 @@ enum Command {
     ServeFiles(ServeFilesArguments),
     /// Print each effective configuration value and where it came from; report what is wrong.
     ///
-    /// Exit status: 0 when the agent could run with it, 2 otherwise. Unknown yarn.nodemanager.*
-    /// names are reported with the nearest known one.
-    Check(ConfDir),
+    /// The verdict comes first, then problems, what jobs would miss, warnings, and the properties
+    /// that files set. Unknown yarn.nodemanager.* names are reported with the nearest known one.
+    ///
+    /// Exit status: 0 when the agent could run with it, 2 otherwise.
+    ///
+    /// Example: nm-agent check --conf /etc/hadoop/conf --connect
+    Check(CheckArguments),
     /// Print what the running node does now.
     ///
     /// Asks the agent of this machine through its admin socket, which the configuration names. Exit
@@ -206,6 +211,25 @@ struct RunArguments {
 }
 
 #[derive(Debug, Args)]
+struct CheckArguments {
+    #[command(flatten)]
+    conf: ConfDir,
+    /// Print Hadoop's defaults as well
+    #[arg(long)]
+    all: bool,
+    /// Print a JSON object, with the defaults
+    #[arg(long)]
+    json: bool,
+    /// Take warnings and missing features for problems
+    #[arg(long)]
+    strict: bool,
+    /// Also try the ResourceManager, the default file system, and the ports that an agent would
+    /// listen on. Those of an agent that runs are taken
+    #[arg(long)]
+    connect: bool,
+}
+
+#[derive(Debug, Args)]
 struct KeepArguments {
     #[command(flatten)]
     conf: ConfDir,
@@ -263,7 +287,7 @@ pub fn main() -> ExitCode {
         Command::Keep(arguments) => keeping::keeper(arguments, &environment),
         Command::Hold => holding::hold(&environment),
         Command::ServeFiles(arguments) => serve_files(arguments),
-        Command::Check(conf) => check(conf, &environment),
+        Command::Check(arguments) => check(arguments, &environment),
         Command::Status(arguments) => operate::status(arguments, &environment),
         Command::Queue(arguments) => operate::queue(arguments, &environment),
         Command::Top(arguments) => operate::top::top(arguments, &environment),
@@ -373,13 +397,18 @@ fn stop_on_signal(stop: CancellationToken) -> std::io::Result<()> {
     Ok(())
 }
 
-fn check(conf: &ConfDir, environment: &BTreeMap<String, String>) -> ExitCode {
+fn check(arguments: &CheckArguments, environment: &BTreeMap<String, String>) -> ExitCode {
+    let loaded = arguments.conf.read(environment);
+    let report = check::examine(&loaded, &ThisMachine, arguments.connect);
+    let outcome = report.outcome(arguments.strict);
     let mut out = std::io::stdout().lock();
-    let loaded = conf.read(environment);
-    match check::report(&loaded, &ThisMachine, &mut out)
-        .and_then(|outcome| out.flush().map(|()| outcome))
-    {
-        Ok(outcome) => ExitCode::from(outcome.exit_code()),
+    let written = if arguments.json {
+        report.write_json(&mut out)
+    } else {
+        report.write_text(outcome, arguments.all, &mut out)
+    };
+    match written.and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::from(outcome.exit_code()),
         // The reader of the report has gone away: nothing is left to tell.
         Err(_) => ExitCode::FAILURE,
     }
@@ -389,6 +418,7 @@ fn start_logging(environment: &BTreeMap<String, String>, default: &str) {
     let filter = environment
         .get("NM_AGENT_LOG")
         .map_or(default, String::as_str);
-    let is_coloured = std::io::stderr().is_terminal();
+    let is_terminal = std::io::stderr().is_terminal();
+    let is_coloured = program::logging::wants_colours(is_terminal, environment);
     let _filter_stays = program::logging::start(filter, std::io::stderr, is_coloured);
 }

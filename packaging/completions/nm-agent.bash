@@ -79,7 +79,7 @@ _nm__agent() {
             return 0
             ;;
         nm__subcmd__agent__subcmd__check)
-            opts="-h -V --conf --help --version"
+            opts="-h -V --conf --all --json --strict --connect --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -43,6 +43,10 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand run" -l conf -d 'Folde
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand run" -s V -l version -d 'Print version'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -l all -d 'Print Hadoop\'s defaults as well'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -l json -d 'Print a JSON object, with the defaults'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -l strict -d 'Take warnings and missing features for problems'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -l connect -d 'Also try the ResourceManager, the default file system, and the ports that an agent would listen on. Those of an agent that runs are taken'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -s V -l version -d 'Print version'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand status" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
@@ -68,14 +72,14 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand explain" -s h -l help 
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand explain" -s V -l version -d 'Print version'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l socket -d 'Admin socket of the agent [default: yarn.nodemanager.agent.admin.socket]' -r -F
-complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l mode -d 'Containers to end' -r -f -a "graceful\t'End no running container'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l mode -d 'Containers to end [default: graceful]' -r -f -a "graceful\t'End no running container'
 quick\t'End the opportunistic containers'
 fast\t'End all containers'"
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l within -d 'Time that they have to end by themselves, such as 30s, 10m or 2h; with fast the node stays healthy for so long [default: none]' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l reason -d 'Reason for people: on pages, in the health report of `yarn node -status` and in the log' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l timeout -d 'Longest wait, such as 30s, 10m or 2h [default: none]' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l cancel -d 'Put the node back into service'
-complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l wait -d 'Wait until no opportunistic container is left, and with fast none at all'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l wait -d 'Wait until no opportunistic container is left, and with fast none at all. Alone, on a node that is being drained already, it waits for that drain and changes nothing'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l json -d 'Print the answer as JSON, for programs'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -s V -l version -d 'Print version'

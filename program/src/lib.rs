@@ -1,4 +1,5 @@
-//! Surroundings of a program of this workspace: its log, and the signals and panics that end it.
+//! Surroundings of a program of this workspace: its log, the signals and panics that end it, and
+//! who has a port that it wants.
 //!
 //! Owns the process's log subscriber, its signal handlers, its panic hook and its allocator's
 //! settings. In: the filter that the environment asks for. Out: log lines, also into systemd's
@@ -8,7 +9,9 @@
 
 pub mod allocator;
 mod escaped;
+pub mod holder;
 pub mod journal;
+pub mod log_file;
 pub mod logging;
 pub mod panics;
 pub mod signals;

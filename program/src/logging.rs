@@ -1,5 +1,6 @@
 //! Log of the process: its destination and its filter.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
@@ -72,6 +73,14 @@ pub fn start_in_journal(filter: &str, journal: Journal) -> Filter {
     Filter::of(handle)
 }
 
+/// Returns whether people at this terminal want colours (<https://no-color.org>).
+#[must_use]
+pub fn wants_colours(is_terminal: bool, environment: &BTreeMap<String, String>) -> bool {
+    let declines = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = environment.get("TERM").is_some_and(|term| term == "dumb");
+    is_terminal && !is_dumb && !declines("NO_COLOR")
+}
+
 /// Filter of the process's log, which may change.
 #[derive(Clone)]
 pub struct Filter(Arc<dyn Fn(&str) + Send + Sync>);
@@ -130,6 +139,20 @@ mod tests {
             "{filter}"
         );
         assert!(filter.ends_with(",nm_agent=debug,wire=info"), "{filter}");
+    }
+
+    #[test]
+    fn colours_are_for_terminals_of_people_who_have_not_declined() {
+        let of = |set: &[(&str, &str)]| {
+            let owned = set
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()));
+            owned.collect::<BTreeMap<_, _>>()
+        };
+        assert!(wants_colours(true, &of(&[("NO_COLOR", "")])));
+        assert!(!wants_colours(true, &of(&[("NO_COLOR", "1")])));
+        assert!(!wants_colours(true, &of(&[("TERM", "dumb")])));
+        assert!(!wants_colours(false, &of(&[])));
     }
 
     #[test]

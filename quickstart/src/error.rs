@@ -9,8 +9,6 @@ use node_web::site::WebError;
 use records::error_chain;
 use thiserror::Error;
 
-use super::holder;
-
 /// Why it does not start.
 #[derive(Debug, Error)]
 pub(super) enum QuickstartError {
@@ -138,8 +136,8 @@ impl QuickstartError {
 fn port_advice(port: u16, error: Option<&io::Error>) -> String {
     match error.map(io::Error::kind) {
         Some(io::ErrorKind::AddrInUse) => {
-            let who = match holder::of_port(port) {
-                Some(holder) => format!("by {} (process {})", holder.name, holder.pid),
+            let who = match program::holder::of_port(port) {
+                Some(holder) => format!("by {holder}"),
                 None => "by a process that this user may not look at".to_owned(),
             };
             format!(

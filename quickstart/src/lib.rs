@@ -7,8 +7,7 @@
 //! face, and leaves no process and no file behind.
 //!
 //! - `plan`: the numbers, and `settings`, the configurations made of them
-//! - `limits`, `folder`, `holder`, `error`: what the machine must give, and what to say when it
-//!   does not
+//! - `limits`, `folder`, `error`: what the machine must give, and what to say when it does not
 //! - `cluster`, `jobs`: what runs
 //! - `observe`: looks at it; `tally` adds up what happened; `story` decides, purely, what to say
 //!   and do next
@@ -19,7 +18,6 @@ mod cluster;
 mod error;
 mod first_run;
 mod folder;
-mod holder;
 mod jobs;
 mod leftovers;
 mod limits;
@@ -382,11 +380,8 @@ impl<'a> Stage<'a> {
 fn look(environment: &BTreeMap<String, String>) -> Look {
     let is_dumb = environment.get("TERM").is_some_and(|term| term == "dumb");
     let terminal = io::stdout().is_terminal() && !is_dumb;
-    let declined = environment
-        .get("NO_COLOR")
-        .is_some_and(|value| !value.is_empty());
     Look {
         terminal,
-        colour: terminal && !declined,
+        colour: program::logging::wants_colours(terminal, environment),
     }
 }

@@ -6,6 +6,8 @@ use test_support::{Keytool, STORE_PASSWORD};
 
 use super::*;
 
+mod connecting;
+
 /// A machine on which everything works but what is named.
 #[derive(Default)]
 struct Pretend {
@@ -15,6 +17,9 @@ struct Pretend {
     may_not_change_users: bool,
     closed_folder: Option<&'static str>,
     unknown_group: Option<&'static str>,
+    /// `host:port` of peers that take no connection, and of ports that are taken.
+    refused: Vec<&'static str>,
+    file_system_broken: bool,
 }
 
 impl Machine for Pretend {
@@ -75,9 +80,54 @@ impl Machine for Pretend {
             Ok(())
         }
     }
+
+    fn connects(&self, address: &HostPort) -> Result<(), ProbeError> {
+        if !self.refused.contains(&address.to_string().as_str()) {
+            return Ok(());
+        }
+        Err(ProbeError::Connect {
+            address: address.clone(),
+            source: io::ErrorKind::ConnectionRefused.into(),
+        })
+    }
+
+    fn may_listen(&self, address: &HostPort) -> Result<(), ProbeError> {
+        if !self.refused.contains(&address.to_string().as_str()) {
+            return Ok(());
+        }
+        Err(ProbeError::Listen {
+            address: address.clone(),
+            source: io::ErrorKind::AddrInUse.into(),
+            holder: Some(Holder {
+                pid: 17,
+                name: "java".to_owned(),
+            }),
+        })
+    }
+
+    fn file_system(&self, config: &FsConfig) -> Result<(), ProbeError> {
+        if !self.file_system_broken {
+            return Ok(());
+        }
+        Err(ProbeError::FileSystem {
+            uri: config.default_fs.to_string(),
+            source: FsError::UnsupportedScheme {
+                uri: "x:/".to_owned(),
+                scheme: "x".to_owned(),
+            },
+        })
+    }
 }
 
 fn checked(pairs: &[(&str, &str)], machine: &dyn Machine) -> (Outcome, String) {
+    let report = examined(pairs, machine, false);
+    let outcome = report.outcome(false);
+    let mut out = Vec::new();
+    report.write_text(outcome, true, &mut out).unwrap();
+    (outcome, String::from_utf8(out).unwrap())
+}
+
+fn examined(pairs: &[(&str, &str)], machine: &dyn Machine, connects: bool) -> Report {
     let properties = pairs
         .iter()
         .map(|(n, v)| format!("<property><name>{n}</name><value>{v}</value></property>"));
@@ -86,9 +136,7 @@ fn checked(pairs: &[(&str, &str)], machine: &dyn Machine) -> (Outcome, String) {
     let site = format!("<configuration>{body}</configuration>");
     fs::write(folder.path().join("yarn-site.xml"), site).unwrap();
     let loaded = Loaded::read(&[folder.path().to_path_buf()], &BTreeMap::new());
-    let mut out = Vec::new();
-    let outcome = report(&loaded, machine, &mut out).unwrap();
-    (outcome, String::from_utf8(out).unwrap())
+    examine(&loaded, machine, connects)
 }
 
 const RM: (&str, &str) = ("yarn.resourcemanager.hostname", "rm.example");
@@ -111,7 +159,7 @@ fn each_value_is_printed_with_its_unit_and_where_it_came_from() {
         text.contains("resource-tracker.address = rm.example:8031\n"),
         "{text}"
     );
-    assert!(text.ends_with("The configuration can be used.\n") && !text.contains("Problems"));
+    assert!(text.starts_with("The configuration can be used.\n") && !text.contains("Problems"));
 }
 
 #[test]
@@ -354,4 +402,67 @@ fn a_rolling_interval_of_keys_is_no_secret() {
         text.contains("master-key-rolling-interval-secs = 3600"),
         "{text}"
     );
+}
+
+#[test]
+fn the_verdict_and_what_can_be_acted_on_come_before_the_values() {
+    let bad = ("yarn.nodemanager.resource.memory-mb", "much");
+    let later = (
+        "yarn.nodemanager.runtime.linux.runc.layer-mounts-to-keep",
+        "7",
+    );
+    let report = examined(&[RM, bad, later], &Pretend::default(), false);
+    let outcome = report.outcome(false);
+    let mut out = Vec::new();
+    report.write_text(outcome, false, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let at = |part: &str| {
+        text.find(part)
+            .unwrap_or_else(|| panic!("{part} in {text}"))
+    };
+    assert_eq!(at("The configuration cannot be used."), 0);
+    assert!(at("Problems (1):") < at("Asked for and not there"));
+    assert!(at("Asked for and not there") < at("Set by files (3):"));
+    assert!(!text.contains("vmem-pmem-ratio"), "{text}");
+    assert!(
+        text.ends_with("properties have defaults; --all shows them.\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_strict_check_allows_no_warning_and_no_missing_feature() {
+    for pair in [
+        ("yarn.nodemanager.banana", "1"),
+        (
+            "yarn.nodemanager.runtime.linux.runc.layer-mounts-to-keep",
+            "7",
+        ),
+    ] {
+        let report = examined(&[RM, pair], &Pretend::default(), false);
+        assert_eq!(report.outcome(false), Outcome::Sound, "{pair:?}");
+        assert_eq!(report.outcome(true), Outcome::Wrong, "{pair:?}");
+    }
+}
+
+#[test]
+fn programs_read_the_report_as_json() {
+    let secret = ("fs.s3a.secret.key", "hunter2");
+    let report = examined(&[RM, secret], &Pretend::default(), false);
+    let mut out = Vec::new();
+    report.write_json(&mut out).unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(value["usable"], true);
+    assert_eq!(value["problems"], serde_json::json!([]));
+    let set = value["set"].as_array().unwrap();
+    let of = |name: &str| set.iter().find(|it| it["name"] == name).unwrap();
+    assert_eq!(of(RM.0)["value"], RM.1);
+    assert!(
+        of(RM.0)["source"]
+            .as_str()
+            .unwrap()
+            .ends_with("yarn-site.xml:1")
+    );
+    assert_eq!(of(secret.0)["value"], "<redacted>");
+    assert!(value["defaults"].as_array().unwrap().len() > 100);
 }

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, stderr};
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use keeper::PANICKED;
@@ -13,6 +13,7 @@ use node_manager::config::{Config, ContainerExecutor, Loaded, SHARED_USER};
 use node_manager::reload::{LogLevel, Reloading};
 use node_manager::{AgentError, Process};
 use program::journal::{self, Journal};
+use program::log_file::{self, LogFile};
 use program::panics::PanickedThreads;
 use program::signals::{Interruption, Signals, has_terminal};
 use service::Manager;
@@ -20,7 +21,12 @@ use time::UtcOffset;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{EXIT_BAD_CONFIGURATION, LOG_OF_SERVICE, RunArguments, keeping, print_error};
+use crate::check;
+
+use super::{ConfDir, EXIT_BAD_CONFIGURATION, LOG_OF_SERVICE, RunArguments, keeping, print_error};
+
+/// Variable by which Hadoop's programs find their configuration.
+const CONF_DIR: &str = "HADOOP_CONF_DIR";
 
 /// Runs the agent, below a keeper if containers are to outlive it.
 pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, String>) -> ExitCode {
@@ -73,7 +79,7 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
     // variables.
     let utc_offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
     let process = Process {
-        environment: without_manager(environment),
+        environment: of_containers(&arguments.conf, environment),
         conf_dirs: arguments.conf.folders(environment),
         reloading: Reloading {
             started_with: Some(reading),
@@ -83,13 +89,24 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
         utc_offset,
         manager,
     };
+    let ports = check::ports(&config);
     match run_until_stopped(config, process) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
+            if error.chain().any(is_address_in_use) {
+                for line in check::taken(&ports) {
+                    tracing::error!("{line}");
+                }
+            }
             status_of(&error)
         }
     }
+}
+
+fn is_address_in_use(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let error = cause.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
 }
 
 /// Returns the exit status of an agent that an error has ended.
@@ -119,6 +136,23 @@ fn journal(environment: &BTreeMap<String, String>) -> Option<Journal> {
     leads_there.then(open).flatten()
 }
 
+/// Opens the file that the environment names for the log (`NM_AGENT_LOG_FILE`). One that cannot be
+/// had ends no node: its lines go where they go without it.
+fn log_file(environment: &BTreeMap<String, String>) -> Option<LogFile> {
+    let path = environment
+        .get("NM_AGENT_LOG_FILE")
+        .filter(|path| !path.is_empty())?;
+    match LogFile::open(path.into(), log_file::AS_HADOOP) {
+        Ok(file) => Some(file),
+        Err(error) => {
+            print_error(format_args!(
+                "nm-agent: {path} (NM_AGENT_LOG_FILE) cannot be written: {error}; the log goes to standard error"
+            ));
+            None
+        }
+    }
+}
+
 /// Starts the log. Its level is that of `NM_AGENT_LOG`, else that of the configuration, which may
 /// change while the agent runs: then it is returned.
 fn start_log(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Option<LogLevel> {
@@ -128,19 +162,35 @@ fn start_log(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Option<
         .as_ref()
         .map(|config| config.log_level.as_str());
     let level = fixed.or(configured.ok()).unwrap_or(LOG_OF_SERVICE);
-    let filter = match journal(environment) {
-        Some(journal) => program::logging::start_in_journal(level, journal),
-        None => program::logging::start(level, stderr, stderr().is_terminal()),
+    let filter = match (log_file(environment), journal(environment)) {
+        (Some(file), _) => program::logging::start(level, Mutex::new(file), false),
+        (None, Some(journal)) => program::logging::start_in_journal(level, journal),
+        (None, None) => {
+            let is_terminal = stderr().is_terminal();
+            let is_coloured = program::logging::wants_colours(is_terminal, environment);
+            program::logging::start(level, stderr, is_coloured)
+        }
     };
     fixed
         .is_none()
         .then(|| LogLevel::new(move |level| filter.set(level)))
 }
 
-/// Returns the environment without what a service manager passes to this process only.
-fn without_manager(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// Returns the environment from which containers inherit: without what a service manager passes to
+/// this process only, and with the folder of the configuration that the command line names, as
+/// `yarn --config` passes it, unless a variable names another.
+fn of_containers(
+    conf: &ConfDir,
+    environment: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let mut environment = environment.clone();
     environment.retain(|name, _| !service::VARIABLES.contains(&name.as_str()));
+    let named = conf.conf.as_deref().map(std::path::absolute);
+    if let Some(Ok(folder)) = named
+        && let Ok(folder) = folder.into_os_string().into_string()
+    {
+        environment.entry(CONF_DIR.to_owned()).or_insert(folder);
+    }
     environment
 }
 
@@ -200,4 +250,32 @@ fn follow_signals(stop: CancellationToken, reload: Arc<Notify>) -> std::io::Resu
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conf_dir_of_containers(named: Option<&str>, set: &[(&str, &str)]) -> Option<String> {
+        let conf = ConfDir {
+            conf: named.map(Into::into),
+        };
+        let owned = set
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()));
+        of_containers(&conf, &owned.collect()).remove(CONF_DIR)
+    }
+
+    #[test]
+    fn containers_get_the_folder_of_the_configuration_unless_a_variable_names_another() {
+        let set = [(CONF_DIR, "/of/variable")];
+        assert_eq!(conf_dir_of_containers(None, &[]), None);
+        assert_eq!(conf_dir_of_containers(Some("/a"), &[]).unwrap(), "/a");
+        assert_eq!(
+            conf_dir_of_containers(Some("/a"), &set).unwrap(),
+            "/of/variable"
+        );
+        let relative = conf_dir_of_containers(Some("conf"), &[]).unwrap();
+        assert!(Path::new(&relative).is_absolute() && relative.ends_with("/conf"));
+    }
 }
