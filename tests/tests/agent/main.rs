@@ -7,6 +7,7 @@
 //! | [`bad_input`] | what peers, users and operators get wrong |
 //! | [`churn`] | hours of starts, kills, sheds and restarts, plotted |
 //! | [`contract`] | what a ResourceManager, an ApplicationMaster and dashboards may rely on |
+//! | [`hadoop_scripts`] | the agent where Hadoop's scripts start a NodeManager |
 //! | [`many_masters`] | hundreds of masters on one node's AMRMProxy |
 //! | [`mini_rm`] | `nm-agent rm` with simulated nodes and masters |
 //! | [`operate`] | the commands of operators: `nm-agent status` and its like |
@@ -22,6 +23,7 @@ mod after_restart;
 mod bad_input;
 mod churn;
 mod contract;
+mod hadoop_scripts;
 mod many_masters;
 mod mini_rm;
 mod operate;
