@@ -38,6 +38,7 @@ pub use labels::{LaunchPhase, Outcome, Port, RpcMethod};
 
 use node_view::snapshot::NodeSnapshot;
 
+pub use calls::Answered;
 use calls::CallSeries;
 pub use containers::{ContainerEnds, Launches, Localizations, Resources};
 
@@ -185,6 +186,12 @@ impl Metrics {
     /// answer is handed over.
     pub fn observe_rpc(&self, method: RpcMethod, outcome: CallOutcome, took: Duration) {
         self.calls.observe_rpc(method, outcome, took);
+    }
+
+    /// Returns the calls that this node has answered.
+    #[must_use]
+    pub fn answered(&self) -> Answered {
+        self.calls.answered()
     }
 
     /// Returns the counts of what a port refuses, for its server.

@@ -15,6 +15,7 @@ mod body;
 mod caller;
 pub mod conf;
 mod fixed;
+mod hadoop_beans;
 mod hadoop_metrics;
 mod html;
 mod live_page;
@@ -361,7 +362,11 @@ impl<S: NodeSource> Site<S> {
             return beans::jmx(&beans, target);
         }
         let metrics = Arc::clone(&self.metrics);
-        let reading = move || process::beans(&node, &metrics, wall_clock());
+        let reading = move || {
+            let mut beans = hadoop_beans::beans(&node, &metrics);
+            beans.extend(process::beans(&node, &metrics, wall_clock()));
+            beans
+        };
         // The list of open files may be long.
         beans.extend(
             tokio::task::spawn_blocking(reading)
@@ -397,7 +402,11 @@ impl<S: NodeSource> Site<S> {
         if let Some(node) = self.snapshot(Freshness::Recent).await {
             self.metrics.set_node(&node);
         }
-        answer(StatusCode::OK, METRICS, Body::full(self.metrics.encode()))
+        let mut text = self.metrics.encode();
+        // The list of open files may be long.
+        let process = tokio::task::spawn_blocking(process::metrics).await;
+        text.push_str(&process.unwrap_or_default());
+        answer(StatusCode::OK, METRICS, Body::full(text))
     }
 
     /// The agent's numbers under Hadoop's names.

@@ -6,12 +6,21 @@ use node_view::outcome::CallOutcome;
 use prometheus::{Histogram, IntCounter};
 
 use super::family::{Maker, PerLabel, PerPair};
-use super::labels::RpcMethod;
+use super::labels::{Label, RpcMethod};
 
 /// Seconds. A round trip near by takes a millisecond, the RPC time-out is the worst.
 const CALL_BUCKETS: [f64; 11] = [
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0,
 ];
+
+/// Calls that this node has answered since the agent started.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Answered {
+    /// Number of calls.
+    pub count: u64,
+    /// How long they took together, from the whole request until the answer is handed over.
+    pub seconds: f64,
+}
 
 /// See the help texts.
 #[derive(Debug)]
@@ -55,6 +64,15 @@ impl CallSeries {
 
     pub(super) fn count_registration(&self, outcome: CallOutcome) {
         self.registrations.of(outcome).inc();
+    }
+
+    pub(super) fn answered(&self) -> Answered {
+        let of_method = |method: &RpcMethod| self.rpc_seconds.of(*method);
+        let series = || RpcMethod::ALL.iter().map(of_method);
+        Answered {
+            count: series().map(Histogram::get_sample_count).sum(),
+            seconds: series().map(Histogram::get_sample_sum).sum(),
+        }
     }
 
     pub(super) fn observe_rpc(&self, method: RpcMethod, outcome: CallOutcome, took: Duration) {

@@ -1,14 +1,17 @@
-//! The agent as a process, under the names that Java's tools read: beans of `/jmx`, and `/stacks`.
+//! The agent as a process, under the names that Java's tools read, beans of `/jmx` and `/stacks`,
+//! and those of Prometheus' client libraries.
 //!
-//! What the kernel says of this process (proc(5)). There is no heap and no collector, so their
-//! numbers are not there, rather than 0.
+//! What the kernel says of this process (proc(5)). Java's own beans of a heap and a collector are
+//! not there, rather than 0.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeValLike as _;
+use nix::unistd::{SysconfVar, sysconf};
 use node_view::snapshot::NodeSnapshot;
 use records::EpochMillis;
 use serde_json::{Value, json};
@@ -22,17 +25,18 @@ const THREADS_MAX: usize = 4096;
 /// Returns the beans beside that of the node's numbers. A number that the kernel does not tell is
 /// left out.
 pub(super) fn beans(node: &NodeSnapshot, metrics: &Metrics, now: EpochMillis) -> Vec<Bean> {
+    let own = OwnUse::read();
     let mut beans = vec![
         runtime(node, now),
         bean(
             "java.lang:type=OperatingSystem",
             "nm-agent",
-            operating_system(),
+            operating_system(&own),
         ),
         bean(
             "java.lang:type=Threading",
             "nm-agent",
-            [("ThreadCount", status_number("Threads:").map(Value::from))],
+            [("ThreadCount", own.threads.map(Value::from))],
         ),
     ];
     if let Some(shuffle) = metrics.shuffle() {
@@ -50,7 +54,7 @@ pub(super) fn beans(node: &NodeSnapshot, metrics: &Metrics, now: EpochMillis) ->
     beans
 }
 
-fn bean(
+pub(super) fn bean(
     name: &str,
     modeler_type: &'static str,
     attributes: impl IntoIterator<Item = (&'static str, Option<Value>)>,
@@ -74,31 +78,141 @@ fn runtime(node: &NodeSnapshot, now: EpochMillis) -> Bean {
     bean("java.lang:type=Runtime", "nm-agent", attributes)
 }
 
-fn operating_system() -> [(&'static str, Option<Value>); 8] {
-    let open = fs::read_dir("/proc/self/fd").map(|entries| json!(entries.count()));
-    let limit = getrlimit(Resource::RLIMIT_NOFILE).map(|(soft, _)| json!(soft));
-    let used = getrusage(UsageWho::RUSAGE_SELF);
-    let cpu = used.map(|used| (used.user_time() + used.system_time()).num_nanoseconds());
+/// What the kernel says of this process; a number that it does not tell is `None`.
+#[derive(Debug)]
+pub(super) struct OwnUse {
+    open_files: Option<usize>,
+    open_files_max: Option<u64>,
+    cpu_ns: Option<i64>,
+    pub(super) threads: Option<u64>,
+    virtual_bytes: Option<u64>,
+    pub(super) resident_bytes: Option<u64>,
+}
+
+impl OwnUse {
+    /// Blocks for as long as the kernel takes.
+    pub(super) fn read() -> Self {
+        let open = fs::read_dir("/proc/self/fd").map(Iterator::count);
+        let used = getrusage(UsageWho::RUSAGE_SELF);
+        let cpu = used.map(|used| (used.user_time() + used.system_time()).num_nanoseconds());
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let bytes = |name| number_in(&status, name).map(|kib| kib.saturating_mul(1024));
+        Self {
+            open_files: open.ok(),
+            open_files_max: getrlimit(Resource::RLIMIT_NOFILE)
+                .ok()
+                .map(|(soft, _)| soft),
+            cpu_ns: cpu.ok(),
+            threads: number_in(&status, "Threads:"),
+            virtual_bytes: bytes("VmSize:"),
+            resident_bytes: bytes("VmRSS:"),
+        }
+    }
+}
+
+/// Returns the process under the names that Prometheus' client libraries use, in its text form.
+/// Blocks for as long as the kernel takes.
+pub(super) fn metrics() -> String {
+    let own = OwnUse::read();
+    let seconds = own
+        .cpu_ns
+        .map(|ns| json!(Duration::from_nanos(ns.unsigned_abs()).as_secs_f64()));
+    let families = [
+        (
+            "cpu_seconds_total",
+            "counter",
+            "CPU time of the agent.",
+            seconds,
+        ),
+        (
+            "open_fds",
+            "gauge",
+            "Open file descriptors.",
+            own.open_files.map(Value::from),
+        ),
+        (
+            "max_fds",
+            "gauge",
+            "Limit on open file descriptors.",
+            own.open_files_max.map(Value::from),
+        ),
+        (
+            "threads",
+            "gauge",
+            "Threads of the agent.",
+            own.threads.map(Value::from),
+        ),
+        (
+            "virtual_memory_bytes",
+            "gauge",
+            "Virtual memory.",
+            own.virtual_bytes.map(Value::from),
+        ),
+        (
+            "resident_memory_bytes",
+            "gauge",
+            "Resident memory.",
+            own.resident_bytes.map(Value::from),
+        ),
+        (
+            "start_time_seconds",
+            "gauge",
+            "Start of the process since the epoch.",
+            started_s().map(Value::from),
+        ),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, value) in families {
+        if let Some(value) = value {
+            let name = format!("process_{name}");
+            // Writing to a string does not fail.
+            let _ = write!(
+                text,
+                "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"
+            );
+        }
+    }
+    text
+}
+
+/// Returns the time at which the process began, in seconds since the epoch: the machine's boot and
+/// the ticks since then (proc(5), field 22 of `stat`).
+fn started_s() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name before may hold blanks and brackets.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks: f64 = fields.split(' ').nth(19)?.parse().ok()?;
+    let boot = number_in(&fs::read_to_string("/proc/stat").ok()?, "btime ")?;
+    let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+    let (boot, per_second) = (
+        f64::from(u32::try_from(boot).ok()?),
+        f64::from(i32::try_from(per_second).ok()?),
+    );
+    Some(boot + ticks / per_second)
+}
+
+fn operating_system(own: &OwnUse) -> [(&'static str, Option<Value>); 8] {
     let processors = std::thread::available_parallelism().map(|count| json!(count.get()));
-    let bytes = |name| status_number(name).map(|kib| json!(kib.saturating_mul(1024)));
     [
-        ("OpenFileDescriptorCount", open.ok()),
-        ("MaxFileDescriptorCount", limit.ok()),
-        ("ProcessCpuTime", cpu.ok().map(Value::from)),
-        ("CommittedVirtualMemorySize", bytes("VmSize:")),
+        ("OpenFileDescriptorCount", own.open_files.map(Value::from)),
+        (
+            "MaxFileDescriptorCount",
+            own.open_files_max.map(Value::from),
+        ),
+        ("ProcessCpuTime", own.cpu_ns.map(Value::from)),
+        (
+            "CommittedVirtualMemorySize",
+            own.virtual_bytes.map(Value::from),
+        ),
         // Not Java's: what the agent takes of the machine's memory.
-        ("ResidentMemorySize", bytes("VmRSS:")),
+        ("ResidentMemorySize", own.resident_bytes.map(Value::from)),
         ("AvailableProcessors", processors.ok()),
         ("Name", Some(json!("Linux"))),
         ("Arch", Some(json!(std::env::consts::ARCH))),
     ]
 }
 
-/// Returns a number of `/proc/self/status`: KiB, or a count.
-fn status_number(name: &str) -> Option<u64> {
-    number_in(&fs::read_to_string("/proc/self/status").ok()?, name)
-}
-
+/// Returns a number of `/proc/self/status`, KiB or a count, or of a file of its form.
 fn number_in(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
@@ -170,6 +284,27 @@ mod tests {
         }
         assert!(all.contains("(\"Uptime\", Number(5000))"), "{all}");
         assert!(!all.contains("ShuffleMetrics"), "there is no shuffle");
+    }
+
+    #[test]
+    fn the_process_has_prometheus_usual_names() {
+        let text = metrics();
+        let value = |name: &str| -> f64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_else(|| panic!("{name} in {text}"))
+                .trim()
+                .parse()
+                .unwrap()
+        };
+        assert!(value("process_resident_memory_bytes ") > 1e6);
+        assert!(value("process_max_fds ") >= value("process_open_fds "));
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.unwrap().as_secs_f64();
+        let started = value("process_start_time_seconds ");
+        assert!(
+            started < now + 1.0 && started > now - 86_400.0,
+            "{started}, {now}"
+        );
     }
 
     #[test]

@@ -33,6 +33,18 @@ async fn jmx_answers_like_hadoops_servlet() {
         assert_eq!(beans["beans"][0]["name"], bean, "{query}");
         assert_eq!(beans["beans"][0]["ContainersLaunched"], 1, "{query}");
     }
+    let jvm = "/jmx?qry=Hadoop:service=NodeManager,name=JvmMetrics";
+    let jvm = lab.get(jvm).await.json();
+    assert_eq!(
+        jvm["beans"][0]["tag.Hostname"],
+        busy_node().about.node_id.host
+    );
+    assert!(jvm["beans"][0]["MemNonHeapUsedM"].as_f64().unwrap() > 1.0);
+    let rpc = lab
+        .get("/jmx?qry=Hadoop:service=NodeManager,name=RpcActivity*")
+        .await
+        .json();
+    assert_eq!(rpc["beans"][0]["RpcProcessingTimeNumOps"], 0);
     let heap = lab.get("/jmx?qry=java.lang:type=Memory").await.json();
     assert_eq!(heap, json!({"beans": []}));
     let process = lab.get("/jmx?qry=java.lang:*").await.json();
