@@ -123,7 +123,6 @@ impl PlanMaker {
             links: localized.into_iter().map(link_to).collect(),
             service_metadata: self.services.as_ref().clone(),
             localization_counters,
-            spec: Some(spec),
             run_as,
             ..LaunchPlan::new(id, user.to_string(), places)
         })))

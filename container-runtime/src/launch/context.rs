@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use localize::ContainerDirs;
 use records::{ContainerId, ContainerName, NodeId};
-use sched::ContainerSpec;
 use thiserror::Error;
 use users::Account;
 
@@ -48,8 +47,6 @@ pub struct LaunchPlan {
     pub service_metadata: BTreeMap<String, Vec<u8>>,
     /// Cost of the container's localization: `LOCALIZATION_COUNTERS`.
     pub localization_counters: LocalizationCounters,
-    /// Size and type for the container's cgroup, announced to [`Isolation`]. `None`: no cgroup.
-    pub spec: Option<ContainerSpec>,
     /// Account that the processes run as, which owns the folders. `None`: the agent's own.
     pub run_as: Option<Arc<Account>>,
 }
@@ -68,7 +65,6 @@ impl LaunchPlan {
             dirs,
             service_metadata: BTreeMap::new(),
             localization_counters: LocalizationCounters::default(),
-            spec: None,
             run_as: None,
         }
     }

@@ -182,14 +182,15 @@ impl Launcher {
         self.lanes.exhausted_since()
     }
 
-    /// Queues a launch of a guaranteed container whose plan is made. The outcome comes as an event.
+    /// Queues a launch of a guaranteed container whose plan is made and whose size nobody knows, so
+    /// that it gets no cgroup. The outcome comes as an event.
     ///
     /// # Errors
     /// Nothing was queued and no event will come.
     pub fn launch(&self, plan: Box<LaunchPlan>) -> Result<(), LaunchRefused> {
-        let (id, spec) = (plan.container_id, plan.spec);
+        let id = plan.container_id;
         let make_plan = Box::new(move || Ok(Planned::Ready(plan)));
-        self.queue(id, spec, ExecutionType::Guaranteed, make_plan)
+        self.queue(id, None, ExecutionType::Guaranteed, make_plan)
     }
 
     /// Queues a launch whose plan a launch thread makes when its turn comes. The outcome comes as
@@ -236,10 +237,11 @@ impl Launcher {
 
     /// Changes the size or type of a container. Takes effect soon.
     pub fn change(&self, spec: ContainerSpec) {
-        self.registry.change(spec);
+        // First, so that it knows each size in which a launch thread makes a cgroup.
         if let Some(isolation) = &self.isolation {
             isolation.apply(spec);
         }
+        self.registry.change(spec);
     }
 
     /// Asks all processes of a container to end (SIGTERM); a launch under way is stopped or its
@@ -376,13 +378,13 @@ impl Worker {
         plan: &LaunchPlan,
         prepared: &Prepared,
     ) -> Result<Leader, LaunchError> {
-        let confinement = self.config.isolation.as_ref().zip(plan.spec.as_ref());
-        let Some((isolation, spec)) = confinement else {
-            return self.spawn(plan, prepared, None);
+        let spec = self.shared.registry.spec(plan.container_id);
+        let Some((isolation, spec)) = self.config.isolation.as_ref().zip(spec) else {
+            return self.spawn(plan, prepared, spec, None);
         };
-        let group = isolation.enter(spec).map_err(LaunchError::from)?;
-        let leader = self.spawn(plan, prepared, Some(&group))?;
-        isolation.started(spec);
+        let group = isolation.enter(&spec).map_err(LaunchError::from)?;
+        let leader = self.spawn(plan, prepared, Some(spec), Some(&group))?;
+        isolation.started(&spec);
         Ok(leader)
     }
 
@@ -431,6 +433,7 @@ impl Worker {
         &self,
         plan: &LaunchPlan,
         prepared: &Prepared,
+        spec: Option<ContainerSpec>,
         group: Option<&Cgroup>,
     ) -> Result<Leader, LaunchError> {
         // The script opens the same files; until then, bash's own complaints go there too. Without
@@ -447,7 +450,7 @@ impl Worker {
             run_as: prepared.run_as.as_deref(),
         };
         let slot = self.config.outlives.as_ref();
-        let claim = |outlives: &Outlives| outlives.claim(plan.container_id, plan.spec.as_ref());
+        let claim = |outlives: &Outlives| outlives.claim(plan.container_id, spec.as_ref());
         let slot = slot.map(claim).transpose().map_err(LaunchError::Note)?;
         spawn(&command, slot).map_err(|source| LaunchError::Spawn {
             program: BASH,

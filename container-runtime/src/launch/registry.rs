@@ -232,6 +232,12 @@ impl Registry {
         *traced = left;
     }
 
+    /// Returns the size and type of a container; `None`: its launch named none, or it is not in
+    /// here.
+    pub(super) fn spec(&self, id: ContainerId) -> Option<ContainerSpec> {
+        self.lock().get(&id)?.spec
+    }
+
     /// Changes the size and type of a container, if it is in here.
     pub(super) fn change(&self, spec: ContainerSpec) {
         if let Some(entry) = self.lock().get_mut(&spec.id) {
@@ -354,6 +360,7 @@ mod tests {
         registry.started(id, 4711);
         registry.change(spec(1024));
         assert_eq!(registry.processes()[0].spec, Some(spec(1024)));
+        assert_eq!(registry.spec(id), Some(spec(1024)));
         registry.remove(id);
         registry.change(spec(2048));
         assert_eq!(registry.len(), 0);

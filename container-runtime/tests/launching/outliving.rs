@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use container_runtime::launch::{Outlives, SharedExits, end_leftovers, size_in};
+use container_runtime::launch::{Outlives, Planned, SharedExits, end_leftovers, size_in};
 use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
 use records::{ExecutionType, Resource};
 use sched::ContainerSpec;
@@ -38,15 +38,16 @@ impl Agent {
 
     fn launch(&mut self, command: &str) -> (ContainerId, i32) {
         let Self { node, runtime } = self;
-        let mut plan = node.plan(command);
-        plan.spec = Some(ContainerSpec {
+        let plan = Box::new(node.plan(command));
+        let spec = ContainerSpec {
             id: plan.container_id,
             resource: SIZE,
             execution_type: ExecutionType::Guaranteed,
             version: 0,
-        });
-        let id = node.launch(plan);
-        (id, runtime.block_on(node.launched()))
+        };
+        let make_plan = Box::new(move || Ok(Planned::Ready(plan)));
+        node.launcher.launch_with(spec, make_plan).unwrap();
+        (spec.id, runtime.block_on(node.launched()))
     }
 
     /// Ends without a word to its containers, as if it had been killed.

@@ -129,7 +129,6 @@ impl Node {
         let dirs = make_container_dirs(&self.folder.path().join(spec.id.to_string()));
         LaunchPlan {
             commands: vec![command.to_owned()],
-            spec: Some(spec),
             ..LaunchPlan::new(spec.id, "alice".to_owned(), dirs)
         }
     }
