@@ -239,6 +239,7 @@ impl Role {
             Effect::InitializeApplication { .. }
             | Effect::UseSets { .. }
             | Effect::SetNodeResource(_)
+            | Effect::SetRmIdentifier(_)
             | Effect::SetQueuingLimit(_)
             | Effect::ForgetResources(_)
             | Effect::FinishApplication { .. }

@@ -60,6 +60,8 @@ pub enum Effect {
     ApplyLimits(ContainerSpec),
     /// Apply the limits of the node, whose capacity has changed.
     SetNodeResource(Resource),
+    /// Publish the identifier of the registration, which this node's own container tokens name.
+    SetRmIdentifier(i64),
     /// Publish the limit of queues, which the ResourceManager has changed, to the AMRMProxy.
     SetQueuingLimit(ContainerQueuingLimit),
     /// Send SIGTERM to all processes of a container.

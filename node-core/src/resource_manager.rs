@@ -103,6 +103,7 @@ impl Core {
     /// Records that the RM has accepted the registration: containers of this incarnation may start.
     pub fn registered(&mut self, rm_identifier: i64, resource: Option<Resource>, now: Now) {
         self.rm_identifier = Some(rm_identifier);
+        self.effects.push(Effect::SetRmIdentifier(rm_identifier));
         if self.set_rm_contact(RmContact::Registered, now) {
             self.decided(Decision::Registered, now);
         }

@@ -72,6 +72,7 @@ impl Work {
             Effect::DeleteLogs(id) => Self::DeleteLogs(*id),
             Effect::AllEnded => Self::AllEnded,
             Effect::SetNodeResource(_)
+            | Effect::SetRmIdentifier(_)
             | Effect::SetQueuingLimit(_)
             | Effect::UseSets { .. }
             | Effect::InitializeApplication { .. }

@@ -27,6 +27,7 @@ use crate::aux_services::AuxServices;
 use crate::core_task::{LocalizationQuery, Perform};
 use crate::launch_plan::{PlanMaker, link_to};
 use crate::recovery::StateWriter;
+use crate::secrets::NodeSecrets;
 use crate::worker_channels::LocalizationSender;
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
@@ -57,6 +58,8 @@ pub struct Performer {
     pub metrics: Arc<Metrics>,
     /// Notification that makes the status updater send a heartbeat out of turn.
     pub heartbeat_now: Arc<Notify>,
+    /// Keys with which the AMRMProxy signs tokens, and the registration that these name.
+    pub secrets: Arc<NodeSecrets>,
     /// AMRMProxy, if it is enabled.
     pub proxy: Option<Arc<AmrmProxy>>,
     /// Records for the next agent; `None`: containers do not outlive this one.
@@ -98,6 +101,7 @@ impl Perform for Performer {
             Effect::SetNodeResource(total) => {
                 self.with_isolation(|isolation| isolation.node_resource(total));
             }
+            Effect::SetRmIdentifier(identifier) => self.secrets.set_rm_identifier(identifier),
             Effect::SetQueuingLimit(limit) => {
                 self.with_proxy(|proxy| proxy.set_queue_limit(limit.max_queue_length));
             }

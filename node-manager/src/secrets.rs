@@ -44,6 +44,7 @@ struct Keys {
     nm_token: RollingKey,
     by_attempt: BTreeMap<ApplicationAttemptId, MasterKey>,
     /// Identifier of the last registration, which container tokens of this node's own making name.
+    /// The core publishes it.
     rm_identifier: Option<i64>,
 }
 
@@ -124,7 +125,7 @@ impl NodeSecrets {
         }
     }
 
-    /// Takes the identifier that a registration was answered with.
+    /// Takes the identifier of a registration from the core.
     pub fn set_rm_identifier(&self, rm_identifier: i64) {
         self.write().rm_identifier = Some(rm_identifier);
     }

@@ -8,6 +8,21 @@ use wire::proto::hadoop_yarn::NodeStatusProto;
 use super::*;
 
 #[test]
+fn each_registration_is_published() {
+    let mut node = Node::new();
+    let _wait = node.core.resync(true, node.now);
+    node.core.registered(78, None, node.now);
+    let published = node.core.take_effects().into_iter().filter_map(|effect| {
+        if let Effect::SetRmIdentifier(identifier) = effect {
+            Some(identifier)
+        } else {
+            None
+        }
+    });
+    assert_eq!(published.collect::<Vec<_>>(), [RM_IDENTIFIER, 78]);
+}
+
+#[test]
 fn a_completion_is_reported_until_it_was_surely_delivered() {
     let mut node = Node::new();
     node.run(1);

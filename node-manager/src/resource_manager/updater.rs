@@ -198,9 +198,6 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         let registered = self.session.registered(&mut response)?;
         // Before the core takes starts again.
         self.parts.secrets.roll(registered.keys);
-        self.parts
-            .secrets
-            .set_rm_identifier(registered.rm_identifier);
         let reports = &mut self.parts.node_reports;
         reports.registered(&response, Instant::now());
         let registered = move |core: &mut Core, now| {

@@ -364,6 +364,7 @@ pub(super) fn make_performer(
         metrics: Arc::clone(&shared.metrics),
         linking: Arc::new(Semaphore::new(LINKING_MAX)),
         heartbeat_now: Arc::clone(&shared.heartbeat_now),
+        secrets: Arc::clone(&shared.secrets),
         proxy: shared.proxy.clone(),
         records: shared
             .outliving

@@ -68,6 +68,7 @@ impl Agent {
                 }
             }
             Effect::SetNodeResource(total) => self.told.node_resource = Some(total),
+            Effect::SetRmIdentifier(identifier) => self.secrets.set_rm_identifier(identifier),
             Effect::SetQueuingLimit(limit) => self.told.queuing_limit = Some(limit),
             Effect::Store(order) => store(&order, ground, context),
             Effect::Reap { id, pid } => {

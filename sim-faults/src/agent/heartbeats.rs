@@ -128,7 +128,6 @@ impl Agent {
                         let (identifier, resource) =
                             (registered.rm_identifier, registered.resource);
                         self.secrets.roll(registered.keys);
-                        self.secrets.set_rm_identifier(identifier);
                         self.core.registered(identifier, resource, now);
                         self.plan_beat(context.now_ms(), context);
                     }

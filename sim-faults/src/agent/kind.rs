@@ -20,5 +20,5 @@ macro_rules! kinds {
 kinds! {
     Adopt AllEnded ApplyLimits CleanUp DeleteLogs EndPipelines FinishApplication ForceKill
     ForgetResources HeartbeatNow InitializeApplication Launch Link Localize Logs Pause Reap Record
-    ReleaseResources Resume SetNodeResource SetQueuingLimit Signal Store Terminate UseSets
+    ReleaseResources Resume SetNodeResource SetQueuingLimit SetRmIdentifier Signal Store Terminate UseSets
 }
