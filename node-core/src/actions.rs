@@ -7,12 +7,12 @@ use launch_context::HeldContext;
 use node_view::overview::Decision;
 use records::{ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, Now};
 use sched::{Action, Completion, Event, KillReason};
-use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::{Effect, LocalizeFor, Record};
 use super::end::{End, Part};
 use super::order::LaunchOrder;
 use super::setup_state::{SetupState, Step};
+use super::token::TokenFacts;
 use super::{Core, Followups};
 
 /// Shortest and longest memory of a container that has ended, in milliseconds: the life of Hadoop's
@@ -26,11 +26,9 @@ const REPORT_MS: i64 = 60_000;
 /// Returns the time after its end in which a token of a container may still be valid, in
 /// milliseconds. A token that updates a container can start it as well, and expires later than the
 /// one that did.
-fn token_life_ms(token: &ContainerTokenIdentifierProto) -> i64 {
-    let life = token
-        .expiry_time_stamp()
-        .saturating_sub(token.creation_time());
-    life.clamp(*TOKEN_LIFE_MS.start(), *TOKEN_LIFE_MS.end()) + REPORT_MS
+fn token_life_ms(facts: &TokenFacts) -> i64 {
+    let (shortest, longest) = (*TOKEN_LIFE_MS.start(), *TOKEN_LIFE_MS.end());
+    facts.life_ms.clamp(shortest, longest) + REPORT_MS
 }
 
 impl Core {
@@ -182,9 +180,9 @@ impl Core {
         let status = self.last_status(id);
         let record = self.containers.get(&id);
         let token = record.map(|record| {
-            let life_ms = token_life_ms(&record.token);
+            let life_ms = token_life_ms(&record.facts);
             let expiry = EpochMillis(now.wall.0.saturating_add(life_ms));
-            (Arc::clone(&record.token), expiry)
+            (Arc::clone(&record.facts), expiry)
         });
         let end = End {
             completion,

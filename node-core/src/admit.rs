@@ -11,13 +11,13 @@ use localize::UserName;
 use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, Now};
 use sched::{ContainerRetryContext, ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
-use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::effect::Record;
 use super::stories::Happening;
 use super::{ContainerRecord, Core};
 use crate::applications::Added;
 use crate::call::{Asker, StartOutcome, StartRequest};
+use crate::token::ContainerToken;
 
 /// Call that presents a container token. Hadoop's refusals name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Core {
             return outcome;
         }
         let id = request.spec.id;
-        let expiry = EpochMillis(request.token.expiry_time_stamp());
+        let expiry = request.token.expiry;
         let accepted = request.context.and_then(|context| {
             self.accept(
                 request.spec,
@@ -163,17 +163,14 @@ impl Core {
     /// # Errors
     /// The node is not registered, so that this cannot be told yet. Hadoop's clients repeat a call
     /// that fails with `NMNotYetReadyException`; a Java node calls the token that of a previous RM.
-    fn is_of_this_registration(
-        &self,
-        token: &ContainerTokenIdentifierProto,
-    ) -> Result<bool, RemoteException> {
+    fn is_of_this_registration(&self, token: &ContainerToken) -> Result<bool, RemoteException> {
         let current = self.rm_identifier.ok_or_else(|| {
             RemoteException::new(
                 HadoopException::NmNotYetReady,
                 "the node is registering with the ResourceManager; try again",
             )
         })?;
-        Ok(token.rm_identifier() == current)
+        Ok(token.rm_identifier == current)
     }
 
     /// Checks that the token has not expired, and that the RM of the current registration issued
@@ -181,7 +178,7 @@ impl Core {
     pub(super) fn check_expiry_and_registration(
         &self,
         purpose: Purpose,
-        token: &ContainerTokenIdentifierProto,
+        token: &ContainerToken,
         id: &ContainerId,
         now: EpochMillis,
     ) -> Result<(), RemoteException> {
@@ -195,14 +192,14 @@ impl Core {
     fn accept(
         &mut self,
         spec: ContainerSpec,
-        token: Arc<ContainerTokenIdentifierProto>,
+        token: ContainerToken,
         context: LaunchContext,
         received_us: u64,
         now: Now,
     ) -> Result<(), RemoteException> {
         let id = spec.id;
         let user: UserName = token
-            .app_submitter()
+            .submitter
             .parse()
             .map_err(|error| yarn_exception(format!("container {id}: {error}")))?;
         self.require_new(&id)?;
@@ -223,19 +220,27 @@ impl Core {
         if added == Added::ToNewApplication {
             let acls = context.context.acls.clone();
             self.keep_view_list(id.application_id(), &user, &acls);
-            self.begin_logs(id.application_id(), user.clone(), &token, acls);
+            let context = token.log_context.as_deref();
+            self.begin_logs(id.application_id(), user.clone(), context, acls);
         }
         // All containers of an application live under the folders of its first one's user.
         let user = self
             .applications
             .get(&id.application_id())
             .map_or(user, |app| app.user.clone());
-        self.remember_context(id.application_id(), &user, &token, &context.context, now);
+        let log_context = token.log_context;
+        self.remember_context(
+            id.application_id(),
+            &user,
+            log_context,
+            &context.context,
+            now,
+        );
         self.containers.insert(
             id,
             ContainerRecord {
                 accepted_us: received_us,
-                ..ContainerRecord::new(token, user, Some(context))
+                ..ContainerRecord::new(token.facts, user, Some(context))
             },
         );
         self.stories.begin(id, Happening::Accepted, now.wall);
@@ -281,15 +286,15 @@ impl Core {
 
 fn check_expiry(
     purpose: Purpose,
-    token: &ContainerTokenIdentifierProto,
+    token: &ContainerToken,
     now: EpochMillis,
 ) -> Result<(), RemoteException> {
-    let expiry = token.expiry_time_stamp();
-    if expiry < now.0 {
+    let expiry = token.expiry;
+    if expiry < now {
         return Err(purpose.unauthorized(&format!(
-            "This token is expired. current time is {} found {expiry}\n\
+            "This token is expired. current time is {} found {}\n\
              Note: System times on machines may be out of sync. Check system time and time zones.",
-            now.0
+            now.0, expiry.0
         )));
     }
     Ok(())

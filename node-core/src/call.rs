@@ -1,15 +1,14 @@
 //! Vocabulary of calls that start containers: who asks for what, and what comes of it.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use launch_context::LaunchContext;
 use records::ApplicationAttemptId;
 use sched::ContainerSpec;
 use wire::exception::RemoteException;
-use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use crate::recovery::StartRecord;
+use crate::token::ContainerToken;
 
 /// Caller of an RPC: the attempt of its NMToken, the key that signed the token, and where the call
 /// came from.
@@ -40,8 +39,8 @@ pub enum StartOutcome {
 pub struct StartRequest {
     /// Id, size, type and version from the token.
     pub spec: ContainerSpec,
-    /// The token's identifier.
-    pub token: Arc<ContainerTokenIdentifierProto>,
+    /// The rest of the token.
+    pub token: ContainerToken,
     /// Launch context, or its refusal: sent to the AM only after the checks that come
     /// first.
     pub context: Result<LaunchContext, RemoteException>,
@@ -49,4 +48,15 @@ pub struct StartRequest {
     pub record: Option<Box<StartRecord>>,
     /// When the call arrived, in microseconds of the agent's clock.
     pub received_us: u64,
+}
+
+/// Request to change a container, with a token that is verified or came from the ResourceManager.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdateRequest {
+    /// Id, new size, type and version from the token.
+    pub spec: ContainerSpec,
+    /// The rest of the token.
+    pub token: ContainerToken,
+    /// The token's identifier as it came, for the record of the container.
+    pub identifier: Vec<u8>,
 }

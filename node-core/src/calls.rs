@@ -6,16 +6,16 @@ use std::sync::Arc;
 use container_runtime::launch::ContainerSignal;
 use localize::SetNumber;
 use records::{ApplicationAttemptId, ContainerId, ContainerState, ExecutionType, Now};
-use sched::{ContainerSpec, Event, KillReason};
+use sched::{Event, KillReason};
 use wire::exception::RemoteException;
-use wire::proto::hadoop_yarn::{
-    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
-};
+use wire::proto::hadoop_yarn::ContainerStatusProto;
 
 use super::admit::{Purpose, authorize_token, refusal_to_exception, yarn_exception};
 use super::diagnostics_budget::{ANSWER_DIAGNOSTICS_BYTES_MAX, keep_end};
 use super::effect::{Effect, Record};
 use super::{Asker, Core};
+use crate::call::UpdateRequest;
+use crate::messages::Increase;
 
 impl Core {
     /// `stopContainers` for one container: kills it with -105. Stopping one that stopped lately is
@@ -76,7 +76,8 @@ impl Core {
     ) -> Result<ContainerStatusProto, RemoteException> {
         authorize(asker.attempt, &id, "get status for")?;
         self.require_known(&id, now)?;
-        self.status_of(&id).ok_or_else(|| unknown(&id))
+        let status = self.status_of(&id).ok_or_else(|| unknown(&id))?;
+        Ok(status.into_message(&self.config.machine))
     }
 
     /// `getLocalizationStatuses`: the last of each container's sets of resources, in order, of
@@ -106,25 +107,28 @@ impl Core {
     pub fn update_container(
         &mut self,
         asker: Asker,
-        spec: ContainerSpec,
-        token: Arc<ContainerTokenIdentifierProto>,
+        request: UpdateRequest,
         now: Now,
     ) -> Result<(), RemoteException> {
-        let id = spec.id;
+        let id = request.spec.id;
         authorize_token(Purpose::Update, asker.attempt, &id)?;
-        self.check_expiry_and_registration(Purpose::Update, &token, &id, now.wall)?;
+        self.check_expiry_and_registration(Purpose::Update, &request.token, &id, now.wall)?;
         self.attempts.remember(asker.attempt, asker.key_id)?;
         self.require_known(&id, now)?;
-        self.update(spec, token, now)
+        self.update(request, now)
     }
 
     /// Applies an update from an AM or from the ResourceManager.
     pub(super) fn update(
         &mut self,
-        spec: ContainerSpec,
-        token: Arc<ContainerTokenIdentifierProto>,
+        request: UpdateRequest,
         now: Now,
     ) -> Result<(), RemoteException> {
+        let UpdateRequest {
+            spec,
+            token,
+            identifier,
+        } = request;
         let id = spec.id;
         let view = self.scheduler.container(&id).ok_or_else(|| unknown(&id))?;
         let before = view.spec;
@@ -139,19 +143,14 @@ impl Core {
         self.feed(Event::Update(spec), now)
             .map_err(|refusal| refusal_to_exception(&refusal))?;
         if let Some(record) = self.containers.get_mut(&id) {
+            record.facts = Arc::new(token.facts);
             // The increase of a container that has ended is of no use to its AM.
             if grows && view.state.container_state() != ContainerState::Complete {
-                let report = ContainerProto {
-                    id: token.container_id,
-                    resource: token.resource.clone(),
-                    execution_type: token.execution_type,
-                    ..Default::default()
-                };
-                self.increased.0.insert(id, report);
+                let facts = Arc::clone(&record.facts);
+                self.increased.0.insert(id, Increase { spec, facts });
             }
-            record.token = Arc::clone(&token);
         }
-        self.remember_update(id, &token, now);
+        self.remember_update(id, identifier, now);
         Ok(())
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use node_view::overview::Decision;
 use records::{ContainerId, EpochMillis, Now};
 use sched::Completion;
-use wire::proto::hadoop_yarn::{ContainerStatusProto, ContainerTokenIdentifierProto};
 
 use crate::effect::Effect;
+use crate::messages::Status;
+use crate::token::TokenFacts;
 
 /// End of a container.
 pub(crate) struct End<'a> {
@@ -15,11 +16,11 @@ pub(crate) struct End<'a> {
     pub(crate) completion: &'a Completion,
     /// The end in the words of the journal.
     pub(crate) decision: Decision,
-    /// The container's last token and the time until which it may be used; `None`: the container
-    /// is not known any more.
-    pub(crate) token: Option<(Arc<ContainerTokenIdentifierProto>, EpochMillis)>,
+    /// Facts of the container's last token, and the time until which it may be used; `None`: the
+    /// container is not known any more.
+    pub(crate) token: Option<(Arc<TokenFacts>, EpochMillis)>,
     /// Status for heartbeats, unless the ledger has it already.
-    pub(crate) status: Option<ContainerStatusProto>,
+    pub(crate) status: Option<Status>,
     /// Whether records are kept for the next agent.
     pub(crate) remembers: bool,
     /// Whether logs are aggregated.

@@ -4,12 +4,14 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use launch_context::{ContextLimits, LaunchContext};
+use prost::Message;
 use records::{ApplicationAttemptId, ContainerId, ExecutionType, Resource};
 use sched::{ContainerScheduler, ContainerSchedulerConfig, ContainerSpec};
 use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use crate::{
     Asker, Attempts, CoreConfig, CoreParts, Machine, Runtimes, ServiceMetadata, StartRequest,
+    UpdateRequest,
 };
 
 /// Registration that issued the tokens.
@@ -77,10 +79,20 @@ pub fn request_for(id: ContainerId, execution_type: ExecutionType) -> StartReque
     };
     StartRequest {
         spec,
-        token: Arc::new(token(&spec)),
+        token: token(&spec).into(),
         context: Ok(LaunchContext::default()),
         record: None,
         received_us: 0,
+    }
+}
+
+/// Returns a request to change a container with a token.
+#[must_use]
+pub fn update_of(spec: ContainerSpec, token: ContainerTokenIdentifierProto) -> UpdateRequest {
+    UpdateRequest {
+        spec,
+        identifier: token.encode_to_vec(),
+        token: token.into(),
     }
 }
 

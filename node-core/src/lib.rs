@@ -28,7 +28,7 @@
 //! | `drain` | the drain of the node: modes, time limit, and what is told about it |
 //! | `operator` | what operators ask and order through the admin socket |
 //! | `runtimes` | the runtime that a container asks for |
-//! | `token` | container tokens, read for the scheduler |
+//! | `token`, `messages` | container tokens as they come in, messages as they go out |
 //! | `stories` | what has happened to each container, for operators |
 //! | `applications`, `status_ledger`, `started_tokens` | parts with state of their own |
 //! | `aggregated`, `log_reports` | what became of uploaded logs |
@@ -56,6 +56,7 @@ mod journal;
 mod launch_health;
 mod log_reports;
 mod logs;
+mod messages;
 mod operator;
 mod order;
 pub mod recovery;
@@ -77,19 +78,20 @@ mod worker_event;
 mod worker_events;
 
 pub use admit::is_unauthorized;
-pub use call::{Asker, StartOutcome, StartRequest};
+pub use call::{Asker, StartOutcome, StartRequest, UpdateRequest};
 pub use config::{CoreConfig, Machine, ServiceMetadata};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
 pub use effect::{Effect, LocalizeFor, Record, ReinitStage};
 pub use health::HealthEvent;
 pub use logs::LogAggregation;
+pub use messages::Increase;
 pub use order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 pub use reinit::ReinitRequest;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport, Wait};
 pub use restore::RestoredState;
 pub use runtimes::{PLAIN, Runtimes};
 pub use settings::CoreSettings;
-pub use token::read_spec;
+pub use token::{ContainerToken, TokenFacts, read_spec};
 pub use worker_event::WorkerEvent;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -101,12 +103,10 @@ use localize::{ContainerDirs, LocalizedResource, SetNumber, UserName};
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
 use wire::exception::RemoteException;
-use wire::proto::hadoop_yarn::{
-    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto,
-};
 
 use crate::applications::Applications;
 use crate::end::{End, Part};
+use crate::messages::Status;
 use crate::recovery::ApplicationRecord;
 use crate::runtimes::RuntimeChecks;
 use crate::setup_state::{Setup, SetupState};
@@ -116,7 +116,8 @@ use crate::status_ledger::StatusLedger;
 /// Record of a container, beside the scheduler's state of it.
 #[derive(Debug)]
 struct ContainerRecord {
-    token: Arc<ContainerTokenIdentifierProto>,
+    /// Facts of the last token.
+    facts: Arc<TokenFacts>,
     user: UserName,
     /// Launch context in force. Kept until the last launch of an opportunistic container, and until
     /// the end of others; it may hold kilobytes.
@@ -154,13 +155,9 @@ struct ContainerRecord {
 
 impl ContainerRecord {
     /// Returns the record of a container that has nothing yet but this.
-    fn new(
-        token: Arc<ContainerTokenIdentifierProto>,
-        user: UserName,
-        context: Option<Arc<HeldContext>>,
-    ) -> Self {
+    fn new(facts: TokenFacts, user: UserName, context: Option<Arc<HeldContext>>) -> Self {
         Self {
-            token,
+            facts: Arc::new(facts),
             user,
             context,
             has_resources: false,
@@ -183,7 +180,7 @@ impl ContainerRecord {
 
 /// Resource increases that no answered heartbeat has carried yet. At most one per known container.
 #[derive(Debug, Default)]
-struct Increased(BTreeMap<ContainerId, ContainerProto>);
+struct Increased(BTreeMap<ContainerId, Increase>);
 
 impl Part for Increased {
     fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
@@ -198,7 +195,7 @@ pub struct Core {
     containers: BTreeMap<ContainerId, ContainerRecord>,
     applications: Applications,
     runtimes: RuntimeChecks,
-    ledger: StatusLedger<ContainerStatusProto>,
+    ledger: StatusLedger<Status>,
     started: StartedTokens,
     increased: Increased,
     /// Identifier of the current registration; `None` before the first and during a resync, when

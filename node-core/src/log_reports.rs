@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use records::{ApplicationId, MonoMillis};
-use wire::proto::hadoop_yarn::{LogAggregationReportProto, LogAggregationStatusProto};
+use wire::proto::hadoop_yarn::LogAggregationReportProto;
 
 /// Reports that wait for a heartbeat. The oldest is dropped for one more; a ResourceManager that is
 /// away for long gets the last ones when the node registers.
@@ -33,13 +33,26 @@ pub(crate) enum Cycle {
     Failed,
 }
 
+/// Report on a cycle, or on the whole aggregation of an application.
+#[derive(Clone, Debug)]
+pub(crate) struct LogReport {
+    /// Id of the application.
+    pub(crate) application: ApplicationId,
+    /// Result of the cycle, or of the last one.
+    pub(crate) cycle: Cycle,
+    /// Whether the report is on the whole.
+    pub(crate) is_end: bool,
+    /// Text for people.
+    pub(crate) diagnostics: String,
+}
+
 /// Reports that are due, and the last ones.
 #[derive(Debug, Default)]
 pub(crate) struct LogReports {
-    pending: VecDeque<LogAggregationReportProto>,
+    pending: VecDeque<LogReport>,
     /// Number of reports taken off `pending` so far: a delivery names them by this count.
     taken: u64,
-    last: BTreeMap<ApplicationId, (MonoMillis, LogAggregationReportProto)>,
+    last: BTreeMap<ApplicationId, (MonoMillis, LogReport)>,
     by_age: VecDeque<(MonoMillis, ApplicationId)>,
 }
 
@@ -54,35 +67,33 @@ impl LogReports {
         (node, time): (&str, &str),
         now: MonoMillis,
     ) {
-        use LogAggregationStatusProto::{
-            LogFailed, LogRunning, LogRunningWithFailure, LogSucceeded,
-        };
-        let (status, end, how) = match cycle {
-            Cycle::Uploaded => (LogRunning, LogSucceeded, Some("successfully")),
-            Cycle::Nothing => (LogRunning, LogSucceeded, None),
-            Cycle::Failed => (LogRunningWithFailure, LogFailed, Some("failed")),
+        let how = match cycle {
+            Cycle::Uploaded => Some("successfully"),
+            Cycle::Nothing => None,
+            Cycle::Failed => Some("failed"),
         };
         let diagnostics = how.map(|how| {
             format!("Log uploaded {how} for Application: {id} in NodeManager: {node} at {time}\n")
         });
-        self.push(id, status, diagnostics.unwrap_or_default(), now);
-        if is_last {
-            self.push(id, end, String::new(), now);
+        let of_cycle = LogReport {
+            application: id,
+            cycle,
+            is_end: false,
+            diagnostics: diagnostics.unwrap_or_default(),
+        };
+        let end = is_last.then(|| LogReport {
+            is_end: true,
+            diagnostics: String::new(),
+            ..of_cycle.clone()
+        });
+        self.push(of_cycle, now);
+        if let Some(end) = end {
+            self.push(end, now);
         }
     }
 
-    fn push(
-        &mut self,
-        id: ApplicationId,
-        status: LogAggregationStatusProto,
-        diagnostics: String,
-        now: MonoMillis,
-    ) {
-        let report = LogAggregationReportProto {
-            application_id: Some(id.into()),
-            log_aggregation_status: Some(status.into()),
-            diagnostics: Some(diagnostics),
-        };
+    fn push(&mut self, report: LogReport, now: MonoMillis) {
+        let id = report.application;
         self.pending.push_back(report.clone());
         if self.pending.len() > PENDING_MAX {
             self.pending.pop_front();
@@ -107,7 +118,7 @@ impl LogReports {
             .pending
             .iter()
             .take(PER_HEARTBEAT_MAX)
-            .cloned()
+            .map(Into::into)
             .collect();
         let mark = self.taken + reports.len() as u64;
         (reports, mark)
@@ -125,7 +136,7 @@ impl LogReports {
     pub(crate) fn for_registration(&self) -> Vec<LogAggregationReportProto> {
         self.last
             .values()
-            .map(|(_, report)| report.clone())
+            .map(|(_, report)| report.into())
             .collect()
     }
 }

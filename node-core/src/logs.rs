@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use localize::UserName;
 use log_aggregation::aggregated_log::{AccessType, Acls};
-use log_aggregation::policy::{ContainerEnd, ContainerRole, Policy};
+use log_aggregation::policy::{ContainerEnd, Policy};
 use log_aggregation::selection::{LogAggregationContext, Selection};
 use log_aggregation::upload::Uploaded;
 use log_aggregation::{Application, Outcome};
 use node_view::java_date::java_date_of;
 use node_view::outcome::CallOutcome;
 use node_view::snapshot::{AggregatedFile, AggregatedLogs};
+use prost::Message;
 use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use time::UtcOffset;
-use wire::proto::hadoop_yarn::{
-    ContainerTokenIdentifierProto, ContainerTypeProto, LogAggregationContextProto,
-};
+use wire::proto::hadoop_yarn::LogAggregationContextProto;
 
 use super::{Core, Effect, Record, StoreOrder};
 use crate::aggregated::Aggregated;
@@ -35,32 +34,25 @@ pub struct LogAggregation {
     pub utc_offset: UtcOffset,
 }
 
-/// Returns the role that a token states. One without a role is a task's, although the message's
-/// default is the other.
-fn role(token: &ContainerTokenIdentifierProto) -> ContainerRole {
-    if token.container_type.is_none() {
-        return ContainerRole::Task;
-    }
-    match token.container_type() {
-        ContainerTypeProto::ApplicationMaster => ContainerRole::ApplicationMaster,
-        ContainerTypeProto::Task => ContainerRole::Task,
-    }
-}
-
-/// Reads an application's wishes. An absent pattern is an empty one, whatever default the message
-/// has for it: Hadoop asks whether the field is there (`LogAggregationContextPBImpl`).
-fn read_context(context: Option<&LogAggregationContextProto>) -> LogAggregationContext {
-    let Some(context) = context else {
+/// Reads an application's wishes; one without any, or with bytes that are no message, has none. An
+/// absent pattern is an empty one, whatever default the message has for it: Hadoop asks whether the
+/// field is there (`LogAggregationContextPBImpl`).
+fn read_context(context: Option<&[u8]>) -> LogAggregationContext {
+    let context = context.map(LogAggregationContextProto::decode);
+    let Some(context) = context.and_then(Result::ok) else {
         return LogAggregationContext::default();
     };
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
     LogAggregationContext {
-        include: text(&context.include_pattern),
-        exclude: text(&context.exclude_pattern),
-        rolled_include: text(&context.rolled_logs_include_pattern),
-        rolled_exclude: text(&context.rolled_logs_exclude_pattern),
-        policy_class: text(&context.log_aggregation_policy_class_name),
-        policy_parameters: text(&context.log_aggregation_policy_parameters),
+        include: context.include_pattern.unwrap_or_default(),
+        exclude: context.exclude_pattern.unwrap_or_default(),
+        rolled_include: context.rolled_logs_include_pattern.unwrap_or_default(),
+        rolled_exclude: context.rolled_logs_exclude_pattern.unwrap_or_default(),
+        policy_class: context
+            .log_aggregation_policy_class_name
+            .unwrap_or_default(),
+        policy_parameters: context
+            .log_aggregation_policy_parameters
+            .unwrap_or_default(),
     }
 }
 
@@ -91,13 +83,13 @@ impl Part for Logs {
     /// Stores that nothing of a container is to be uploaded, if the application's policy leaves it
     /// out and the next agent could not tell from the container's name.
     fn ended(&mut self, end: &End<'_>, effects: &mut Vec<Effect>) {
-        let Some((token, _)) = &end.token else {
+        let Some((facts, _)) = &end.token else {
             return;
         };
         let id = end.id();
         let of_logs = ContainerEnd {
             id: id.name(),
-            role: role(token),
+            role: facts.role,
             exit_status: end.completion.exit_status,
         };
         let policy = self.begun.get(&id.application_id());
@@ -121,19 +113,19 @@ impl Core {
     }
 
     /// Begins the aggregation of an application: its first container's token and launch context
-    /// say how, those of later ones do not (as in Hadoop).
+    /// say how, those of later ones do not (as in Hadoop). `context`: bytes of the token's
+    /// `LogAggregationContextProto`.
     pub(super) fn begin_logs(
         &mut self,
         id: ApplicationId,
         user: UserName,
-        token: &ContainerTokenIdentifierProto,
+        context: Option<&[u8]>,
         acls: Acls,
     ) {
         let Some(logs) = self.config.log_aggregation else {
             return;
         };
-        let context = read_context(token.log_aggregation_context.as_ref());
-        let selection = Selection::new(context, logs.policy);
+        let selection = Selection::new(read_context(context), logs.policy);
         self.logs.begun.insert(id, selection.policy());
         let settled = self.logs.settled.remove(&id).unwrap_or_default();
         self.order_logs(LogOrder::Begin(Box::new(Application {
@@ -154,14 +146,9 @@ impl Core {
         let Some(record) = self.application_records.get(&id) else {
             return;
         };
-        let context = record.log_context.as_deref().map(prost::Message::decode);
-        let token = ContainerTokenIdentifierProto {
-            log_aggregation_context: context.and_then(Result::ok),
-            ..ContainerTokenIdentifierProto::default()
-        };
-        let acls = acls_of(record);
+        let (context, acls) = (record.log_context.clone(), acls_of(record));
         if let Some(user) = self.applications.get(&id).map(|known| known.user.clone()) {
-            self.begin_logs(id, user, &token, acls);
+            self.begin_logs(id, user, context.as_deref(), acls);
         }
     }
 
@@ -183,7 +170,7 @@ impl Core {
     pub(super) fn logs_of_started(&mut self, id: ContainerId) {
         self.resume_logs(id.application_id());
         if let Some(record) = self.containers.get(&id) {
-            let role = role(&record.token);
+            let role = record.facts.role;
             self.order_logs(LogOrder::ContainerStarted(id.name(), role));
         }
     }

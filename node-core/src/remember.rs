@@ -8,10 +8,8 @@ use std::sync::{Arc, OnceLock};
 use keeper::ProcessIdentity;
 use launch_context::LaunchContext;
 use localize::{ContainerDirs, UserName};
-use prost::Message as _;
 use records::{ApplicationId, ContainerId, Now};
 use sched::{Action, ContainerState, ContainerView, Event, GrantedRetries, KillReason};
-use wire::proto::hadoop_yarn::ContainerTokenIdentifierProto;
 
 use super::{ContainerRecord, Core, Effect};
 use crate::applications::ApplicationState;
@@ -191,7 +189,7 @@ impl Core {
         &mut self,
         id: ApplicationId,
         user: &UserName,
-        token: &ContainerTokenIdentifierProto,
+        log_context: Option<Vec<u8>>,
         context: &LaunchContext,
         now: Now,
     ) {
@@ -204,11 +202,10 @@ impl Core {
                 modify: *access == log_aggregation::aggregated_log::AccessType::ModifyApp,
                 list: list.clone(),
             });
-            let log_context = token.log_aggregation_context.as_ref();
             ApplicationRecord {
                 user: user.to_string(),
                 acls: acls.collect(),
-                log_context: log_context.map(prost::Message::encode_to_vec),
+                log_context,
                 ..ApplicationRecord::default()
             }
         });
@@ -260,16 +257,11 @@ impl Core {
     }
 
     /// Keeps the token of an update, for the record of the container.
-    pub(super) fn remember_update(
-        &mut self,
-        id: ContainerId,
-        token: &ContainerTokenIdentifierProto,
-        now: Now,
-    ) {
+    pub(super) fn remember_update(&mut self, id: ContainerId, token: Vec<u8>, now: Now) {
         if self.config.remembers
             && let Some(record) = self.containers.get_mut(&id)
         {
-            record.memory.token = Some(token.encode_to_vec());
+            record.memory.token = Some(token);
             self.remember([id], now);
         }
     }

@@ -8,48 +8,18 @@ use node_view::snapshot::{
 };
 use records::{ContainerId, ContainerState, ExecutionType, Now};
 use sched::{ContainerView, Event};
-use wire::proto::hadoop_yarn::{
-    ContainerStateProto, ContainerStatusProto, ContainerSubStateProto, ExecutionTypeProto,
-    NmContainerStatusProto, StringStringMapProto,
-};
+use wire::proto::hadoop_yarn::{ContainerStatusProto, NmContainerStatusProto};
 
 use super::diagnostics_budget::{DIAGNOSTICS_BYTES_MAX, shorten};
 use super::{ContainerRecord, Core, Effect};
 use crate::applications::ApplicationState;
+use crate::messages::{Status, registration_status};
 
 impl Core {
     /// Returns the status of a container in the agent's memory.
-    pub(super) fn status_of(&self, id: &ContainerId) -> Option<ContainerStatusProto> {
+    pub(super) fn status_of(&self, id: &ContainerId) -> Option<Status> {
         let view = self.scheduler.container(id)?;
-        let record = self.containers.get(id)?;
-        Some(self.status(view, record))
-    }
-
-    fn status(&self, view: ContainerView, record: &ContainerRecord) -> ContainerStatusProto {
-        let attribute = |key: &str, value: &str| StringStringMapProto {
-            key: Some(key.to_owned()),
-            value: Some(value.to_owned()),
-        };
-        let mut container_attributes = Vec::new();
-        if record.had_process {
-            container_attributes.extend([
-                attribute("HOST", &self.config.machine.name),
-                attribute("IPS", &self.config.machine.address),
-            ]);
-            if view.state.container_state() == ContainerState::Complete {
-                container_attributes.push(wire::run_time::attribute(view.ran_before_ms));
-            }
-        }
-        ContainerStatusProto {
-            container_id: Some(view.spec.id.into()),
-            state: Some(ContainerStateProto::from(view.state.container_state()).into()),
-            diagnostics: Some(view.diagnostics),
-            exit_status: Some(view.exit_status.0),
-            capability: record.token.resource.clone(),
-            execution_type: Some(ExecutionTypeProto::from(view.spec.execution_type).into()),
-            container_attributes,
-            container_sub_state: Some(ContainerSubStateProto::from(view.state.sub_state()).into()),
-        }
+        Some(self.containers.get(id)?.status(view))
     }
 
     /// Hadoop's order: everything in memory that is not done, then every completion that no
@@ -62,12 +32,10 @@ impl Core {
             .scheduler
             .containers()
             .filter(|view| view.state.container_state() != ContainerState::Complete)
-            .filter_map(|view| {
-                let record = self.containers.get(&view.spec.id)?;
-                Some(self.status(view, record))
-            });
-        statuses.extend(living);
-        statuses.extend(completed);
+            .filter_map(|view| Some(self.containers.get(&view.spec.id)?.status(view)));
+        let machine = &self.config.machine;
+        let all = living.chain(completed);
+        statuses.extend(all.map(|status| status.into_message(machine)));
         let texts = statuses
             .iter_mut()
             .filter_map(|status| status.diagnostics.as_mut());
@@ -81,23 +49,8 @@ impl Core {
             .scheduler
             .containers()
             .filter_map(|view| {
-                let token = &self.containers.get(&view.spec.id)?.token;
-                Some(NmContainerStatusProto {
-                    container_id: Some(view.spec.id.into()),
-                    container_state: Some(
-                        ContainerStateProto::from(view.state.container_state()).into(),
-                    ),
-                    resource: token.resource.clone(),
-                    priority: token.priority,
-                    diagnostics: Some(view.diagnostics),
-                    container_exit_status: Some(view.exit_status.0),
-                    creation_time: token.creation_time,
-                    node_label_expression: token.node_label_expression.clone(),
-                    version: Some(view.spec.version),
-                    execution_type: Some(ExecutionTypeProto::from(view.spec.execution_type).into()),
-                    allocation_request_id: token.allocation_request_id,
-                    allocation_tags: token.allocation_tags.clone(),
-                })
+                let facts = &self.containers.get(&view.spec.id)?.facts;
+                Some(registration_status(view, facts))
             })
             .collect();
         let texts = statuses
@@ -108,7 +61,7 @@ impl Core {
     }
 
     /// Returns the last status of a container for the ledger, once for each container.
-    pub(super) fn last_status(&mut self, id: ContainerId) -> Option<ContainerStatusProto> {
+    pub(super) fn last_status(&mut self, id: ContainerId) -> Option<Status> {
         let status = self.status_of(&id)?;
         let record = self.containers.get_mut(&id)?;
         let is_noted = std::mem::replace(&mut record.completion_noted, true);
@@ -208,6 +161,16 @@ impl Core {
             opportunistic,
             frozen_memory_mb: scheduler.frozen_memory_mb(),
             queuing_limit: scheduler.queuing_limit(),
+        }
+    }
+}
+
+impl ContainerRecord {
+    fn status(&self, view: ContainerView) -> Status {
+        Status {
+            view,
+            facts: Arc::clone(&self.facts),
+            had_process: self.had_process,
         }
     }
 }

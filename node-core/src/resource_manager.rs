@@ -1,23 +1,20 @@
 //! Messages to and from the ResourceManager: the contents of a registration and of a heartbeat, and
 //! the orders in an answer.
 
-use std::sync::Arc;
-
 use container_runtime::launch::ContainerSignal;
 use node_view::overview::Decision;
 use node_view::snapshot::{NodeHealth, RmContact};
 use records::{ApplicationId, ContainerId, Now, Resource};
 use refusals::Findings;
-use sched::{
-    ContainerQueuingLimit, ContainerSpec, Event, KillReason, OpportunisticContainersStatus,
-};
+use sched::{ContainerQueuingLimit, Event, KillReason, OpportunisticContainersStatus};
 use wire::proto::hadoop_yarn::{
-    ContainerProto, ContainerStatusProto, ContainerTokenIdentifierProto, LogAggregationReportProto,
-    NmContainerStatusProto,
+    ContainerStatusProto, LogAggregationReportProto, NmContainerStatusProto,
 };
 
 use super::Core;
 use super::effect::Effect;
+use crate::call::UpdateRequest;
+use crate::messages::Increase;
 
 /// Containers and applications that a registration reports.
 #[derive(Debug, Default)]
@@ -36,7 +33,7 @@ pub struct HeartbeatReport {
     /// Statuses of the containers that are not done, and completions not yet reported.
     pub containers: Vec<ContainerStatusProto>,
     /// Resource increases not yet reported.
-    pub increased: Vec<ContainerProto>,
+    pub increased: Vec<Increase>,
     /// Queue length, estimated wait and resources of opportunistic containers.
     pub opportunistic: OpportunisticContainersStatus,
     /// Reports on uploaded logs, and the mark that [`Delivery`] takes.
@@ -51,7 +48,7 @@ pub enum Delivery {
     /// The whole heartbeat, with these increases.
     Everything {
         /// Resource increases as reported.
-        increased: Vec<ContainerProto>,
+        increased: Vec<Increase>,
         /// Mark of the reports on uploaded logs.
         log_reports: u64,
     },
@@ -70,7 +67,7 @@ pub struct HeartbeatOrders {
     /// Applications to end with all their containers.
     pub finish_applications: Vec<ApplicationId>,
     /// Decreases and changes of type that the RM decided itself.
-    pub updates: Vec<(ContainerSpec, Arc<ContainerTokenIdentifierProto>)>,
+    pub updates: Vec<UpdateRequest>,
     /// Signals ordered by job clients.
     pub signals: Vec<(ContainerId, ContainerSignal)>,
     /// Limit on the queue of this node.
@@ -198,15 +195,11 @@ impl Core {
         }
     }
 
-    fn apply_updates(
-        &mut self,
-        updates: Vec<(ContainerSpec, Arc<ContainerTokenIdentifierProto>)>,
-        now: Now,
-    ) {
+    fn apply_updates(&mut self, updates: Vec<UpdateRequest>, now: Now) {
         let mut refused = Findings::default();
-        for (spec, token) in updates {
-            let id = spec.id;
-            if let Err(refusal) = self.update(spec, token, now) {
+        for update in updates {
+            let id = update.spec.id;
+            if let Err(refusal) = self.update(update, now) {
                 refused.add(format_args!("{id}: {refusal}"));
             }
         }

@@ -190,12 +190,11 @@ impl Core {
             record,
         } = container;
         let id = spec.id;
-        let user = token.app_submitter().parse().ok()?;
+        let user = token.submitter.parse().ok()?;
         self.applications.add_container(id, &user);
         let user = self.applications.get(&id.application_id());
         let user = user?.user.clone();
-        let expiry = EpochMillis(token.expiry_time_stamp());
-        self.started.remember(id.name(), expiry);
+        self.started.remember(id.name(), token.expiry);
         let log_dir = dirs.as_ref().map(|dirs| dirs.log_dir.clone());
         let had_process = process.is_some();
         let memory = Memory {
@@ -214,7 +213,7 @@ impl Core {
         let context = may_launch
             .then(|| self.hold_again(&user, context))
             .flatten();
-        let mut own = ContainerRecord::new(Arc::new(token), user.clone(), context);
+        let mut own = ContainerRecord::new(token.facts, user.clone(), context);
         (own.dirs, own.had_process, own.memory) = (dirs, had_process, memory);
         own.has_resources = record.used_resources().next().is_some();
         let has_links = had_process || record.context != 0;

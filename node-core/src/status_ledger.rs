@@ -10,10 +10,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use records::{ContainerId, MonoMillis};
-use wire::proto::hadoop_yarn::ContainerStatusProto;
 
 use crate::effect::Effect;
 use crate::end::{End, Part};
+use crate::messages::Status;
 
 /// Stopped containers remembered. At 300 completions a second and Hadoop's 10 minutes that would be
 /// 180,000 entries of about 100 bytes; beyond this the oldest are forgotten early, which only makes
@@ -118,7 +118,7 @@ impl<S: Clone> StatusLedger<S> {
     }
 }
 
-impl Part for StatusLedger<ContainerStatusProto> {
+impl Part for StatusLedger<Status> {
     fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
         if let Some(status) = &end.status {
             self.completed(end.id(), status.clone(), end.now.mono);

@@ -18,7 +18,7 @@ use records::{
 };
 use sched::{ContainerRetryContext, ContainerSpec, RetryOn};
 use wire::exception::{HadoopException, RemoteException};
-use wire::proto::hadoop_yarn::ContainerStateProto;
+use wire::proto::hadoop_yarn::{ContainerStateProto, ContainerTokenIdentifierProto};
 
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{ContainerSignal, LaunchEvent, LaunchTimings};

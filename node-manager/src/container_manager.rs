@@ -134,7 +134,7 @@ impl ContainerManager {
             .admit(verified.spec.id, &verified.token, &mut context);
         let keeps_records = self.handle.keeps_records();
         let (mut request, mut proxied) = (
-            start_request(verified, &signed, context, keeps_records, received_us),
+            start_request(verified, context, keeps_records, received_us),
             None,
         );
         match admitted {
@@ -250,7 +250,7 @@ impl ContainerManager {
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
         let update = move |core: &mut Core, now| -> Vec<Result<(), RemoteException>> {
-            let update = |r: Verified| core.update_container(asker, r.spec, r.token, now);
+            let update = |r: Verified| core.update_container(asker, r.into(), now);
             requests.into_iter().map(update).collect()
         };
         let answers = self.handle.run(update).await.map_err(stopping)?;

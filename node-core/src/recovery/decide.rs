@@ -15,7 +15,7 @@ use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ContainerTokenIdenti
 
 use super::record::{ContextRecord, Ending, Stage, StateRecord, StoredContainer};
 use super::work::Work;
-use crate::read_spec;
+use crate::token::{ContainerToken, read_spec};
 
 /// Exit status of a process that nobody has waited for (Hadoop: `ExitCode.LOST`).
 const EXIT_LOST: i32 = 154;
@@ -25,8 +25,8 @@ const EXIT_LOST: i32 = 154;
 pub struct Recovered {
     /// Id, size, type and version, of the last token.
     pub spec: ContainerSpec,
-    /// Identifier of the last token.
-    pub token: ContainerTokenIdentifierProto,
+    /// The rest of the last token.
+    pub token: ContainerToken,
     /// Launch context in force.
     pub context: ContainerLaunchContextProto,
     /// All its launch contexts, by their numbers.
@@ -237,7 +237,7 @@ fn recover(
     let context = context.ok_or_else(|| format!("launch context {} is lost", record.context))?;
     Ok(Recovered {
         spec,
-        token,
+        token: token.into(),
         context,
         contexts,
         stage,

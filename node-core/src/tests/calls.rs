@@ -10,10 +10,7 @@ fn a_refused_start_may_be_tried_again_with_the_same_token_and_an_accepted_one_no
     broken.context = Err(bad_credentials.clone());
     assert_eq!(node.refusal(broken), bad_credentials);
     let mut nameless = request(1);
-    nameless.token = Arc::new(ContainerTokenIdentifierProto {
-        app_submitter: None,
-        ..token(&nameless.spec)
-    });
+    nameless.token.submitter.clear();
     node.refusal(nameless);
     assert!(matches!(node.start(1), StartOutcome::Started));
     let id = container_id(1);
@@ -30,10 +27,7 @@ fn of_two_ids_with_one_text_the_second_is_refused_as_long_as_the_first_is_here()
     let mut node = Node::new();
     let expiring = |n: i64, now: EpochMillis| {
         let mut request = request(n);
-        request.token = Arc::new(ContainerTokenIdentifierProto {
-            expiry_time_stamp: Some(now.0 + 1),
-            ..token(&request.spec)
-        });
+        request.token.expiry = EpochMillis(now.0 + 1);
         request
     };
     let first = expiring(-1, node.now.wall);
@@ -78,10 +72,7 @@ fn names_that_are_no_folders_names_are_refused_with_the_text_of_the_docs() {
         assert!(docs.contains(&format!("`{name}`")), "{name}");
         let mut node = Node::new();
         let mut request = request(1);
-        request.token = Arc::new(ContainerTokenIdentifierProto {
-            app_submitter: Some(name.to_owned()),
-            ..token(&request.spec)
-        });
+        name.clone_into(&mut request.token.submitter);
         let text = format!("invalid user name {name:?}");
         let refusal = node.refusal(request);
         assert!(refusal.message.ends_with(&text), "{refusal}");
@@ -175,10 +166,7 @@ fn refused_starts_leave_nothing_behind() {
     broken.context = Err(RemoteException::new(HadoopException::YarnException, "x"));
     node.refusal(broken);
     let mut expired = request(1);
-    expired.token = Arc::new(ContainerTokenIdentifierProto {
-        expiry_time_stamp: Some(-1),
-        ..token(&expired.spec)
-    });
+    expired.token.expiry = EpochMillis(-1);
     let error = node.refusal(expired);
     assert!(error.message.starts_with(
         "Unauthorized request to start container.\nThis token is expired. current time is 0 found -1\n"
@@ -195,7 +183,7 @@ fn a_token_of_an_update_does_not_start_the_container_again_once_it_has_ended() {
     let with_life = |version, expires_in_ms: i64, now: EpochMillis| {
         let mut request = request(1);
         request.spec.version = version;
-        request.token = Arc::new(ContainerTokenIdentifierProto {
+        request.token = ContainerToken::from(ContainerTokenIdentifierProto {
             expiry_time_stamp: Some(now.0 + expires_in_ms),
             creation_time: Some(1_000_000),
             ..token(&request.spec)
@@ -280,8 +268,8 @@ fn update(node: &mut Node, n: i64, version: i32, memory_mb: u64) -> Result<(), R
         execution_type: ExecutionType::Guaranteed,
         version,
     };
-    let token = Arc::new(token(&spec));
-    node.core.update_container(asker(), spec, token, node.now)
+    let request = update_of(spec, token(&spec));
+    node.core.update_container(asker(), request, node.now)
 }
 
 #[test]
@@ -327,9 +315,8 @@ fn an_update_with_a_strangers_or_an_old_token_is_refused_with_texts_of_its_own()
         ..request(1).spec
     };
     let refused = |node: &mut Node, asker, token| {
-        let result = node
-            .core
-            .update_container(asker, spec, Arc::new(token), node.now);
+        let request = update_of(spec, token);
+        let result = node.core.update_container(asker, request, node.now);
         result.unwrap_err().message
     };
     let message = refused(&mut node, stranger(), token(&spec));

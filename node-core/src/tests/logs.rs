@@ -185,8 +185,10 @@ fn what_a_container_wrote_last_is_told_to_watchers_only_where_all_may_see_it() {
 fn the_token_says_which_container_is_the_master() {
     let mut node = node();
     let mut request = request(1);
-    let token = Arc::make_mut(&mut request.token);
-    token.container_type = Some(ContainerTypeProto::ApplicationMaster.into());
+    request.token = ContainerToken::from(ContainerTokenIdentifierProto {
+        container_type: Some(ContainerTypeProto::ApplicationMaster.into()),
+        ..token(&request.spec)
+    });
     node.core.start(asker(), request, node.now);
     node.launched(1);
     let expected = ["begin 1 of alice", "started 1 ApplicationMaster"];

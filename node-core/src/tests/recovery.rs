@@ -179,7 +179,7 @@ impl CrashingNode {
         match *step {
             Step::Start(n, execution_type) => {
                 let mut request = request_for(container_id(n), execution_type);
-                let mut token = ContainerTokenIdentifierProto::clone(&request.token);
+                let mut token = token(&request.spec);
                 token.execution_type = Some(ExecutionTypeProto::from(execution_type).into());
                 let start = StartRecord {
                     token: token.encode_to_vec(),

@@ -124,7 +124,7 @@ fn without_cgroups_an_evicted_container_is_killed_instead_of_frozen() {
     node.core.config.can_freeze = false;
     let mut opportunistic = request_for(container_id(1), ExecutionType::Opportunistic);
     opportunistic.spec.resource = Resource::new(8192, 1);
-    opportunistic.token = Arc::new(token(&opportunistic.spec));
+    opportunistic.token = token(&opportunistic.spec).into();
     node.core.start(asker(), opportunistic, node.now);
     node.launched(1);
     node.work();
@@ -163,7 +163,7 @@ fn an_evicted_container_is_frozen_and_thawed_by_effects() {
     let mut node = Node::new();
     let mut opportunistic = request_for(container_id(1), ExecutionType::Opportunistic);
     opportunistic.spec.resource = Resource::new(8192, 1);
-    opportunistic.token = Arc::new(token(&opportunistic.spec));
+    opportunistic.token = token(&opportunistic.spec).into();
     let outcome = node.core.start(asker(), opportunistic, node.now);
     assert!(matches!(outcome, StartOutcome::Started), "{outcome:?}");
     node.launched(1);

@@ -1,12 +1,11 @@
 //! Conversions between messages and the agent's types: requests in, refusals out. Pure.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use container_runtime::launch::ContainerSignal;
 use launch_context::LaunchContext;
 use node_core::recovery::{ContextRecord, StartRecord};
-use node_core::{Asker, ReinitRequest, ServiceMetadata, StartRequest, read_spec};
+use node_core::{Asker, ReinitRequest, ServiceMetadata, StartRequest, UpdateRequest, read_spec};
 use prost::Message;
 use records::ContainerId;
 use sched::ContainerSpec;
@@ -39,7 +38,19 @@ pub struct Verified {
     /// Id, size, type and version from the token.
     pub spec: ContainerSpec,
     /// Identifier of the token.
-    pub token: Arc<ContainerTokenIdentifierProto>,
+    pub token: ContainerTokenIdentifierProto,
+    /// Bytes of the identifier, as they were signed.
+    pub identifier: Vec<u8>,
+}
+
+impl From<Verified> for UpdateRequest {
+    fn from(verified: Verified) -> Self {
+        Self {
+            spec: verified.spec,
+            token: verified.token.into(),
+            identifier: verified.identifier,
+        }
+    }
 }
 
 /// Verifies a container token over the bytes received, and reads it.
@@ -51,7 +62,8 @@ pub fn verified(secrets: &NodeSecrets, signed: &TokenProto) -> Result<Verified, 
     let token = secrets.verify_container_token(signed)?;
     Ok(Verified {
         spec: read_spec(&token)?,
-        token: Arc::new(token),
+        token,
+        identifier: signed.identifier.to_vec(),
     })
 }
 
@@ -59,22 +71,21 @@ pub fn verified(secrets: &NodeSecrets, signed: &TokenProto) -> Result<Verified, 
 /// at which the call arrived, in microseconds of the agent's clock.
 #[must_use]
 pub fn start_request(
-    Verified { spec, token }: Verified,
-    signed: &TokenProto,
+    verified: Verified,
     context: ContainerLaunchContextProto,
     keeps_records: bool,
     received_us: u64,
 ) -> StartRequest {
     let record = keeps_records.then(|| {
         Box::new(StartRecord {
-            token: signed.identifier.to_vec(),
+            token: verified.identifier,
             context: context.encode_to_vec(),
             ..StartRecord::default()
         })
     });
     StartRequest {
-        spec,
-        token,
+        spec: verified.spec,
+        token: verified.token.into(),
         context: LaunchContext::read(context),
         record,
         received_us,

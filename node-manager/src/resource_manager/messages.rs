@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::launch::ContainerSignal;
 use container_runtime::monitor::{Sample, Utilization};
-use node_core::{HeartbeatOrders, HeartbeatReport, RegistrationReport, read_spec};
+use node_core::{HeartbeatOrders, HeartbeatReport, RegistrationReport, UpdateRequest, read_spec};
 use prost::Message;
 use records::{ApplicationId, ContainerId, NodeId, Resource};
 use refusals::Findings;
@@ -89,7 +88,7 @@ pub(super) fn node_status(
         // A Java ResourceManager's node pages fail over a node that sends none.
         containers_utilization: Some(used(utilization.containers)),
         node_utilization: Some(used(utilization.node)),
-        increased_containers: report.increased,
+        increased_containers: report.increased.iter().map(Into::into).collect(),
         opportunistic_containers_status: Some(opportunistic(report.opportunistic)),
         ..Default::default()
     }
@@ -224,16 +223,14 @@ fn read_each<'a, P, T, E: Display>(
     found
 }
 
-type Update = (sched::ContainerSpec, Arc<ContainerTokenIdentifierProto>);
-
 /// Keeps the last update of each container: a Java ResourceManager never sends more than that
 /// (`RMNodeImpl.toBeUpdatedContainers`), and each one that is carried out has its log lines.
-fn last_of_each(updates: Vec<Update>) -> Vec<Update> {
+fn last_of_each(updates: Vec<UpdateRequest>) -> Vec<UpdateRequest> {
     let mut seen = HashSet::new();
     let mut last: Vec<_> = updates
         .into_iter()
         .rev()
-        .filter(|(spec, _)| seen.insert(spec.id))
+        .filter(|update| seen.insert(update.spec.id))
         .collect();
     last.reverse();
     last
@@ -248,12 +245,16 @@ fn each_once(signals: Vec<(ContainerId, ContainerSignal)>) -> Vec<(ContainerId, 
 
 /// The token came over the connection to the RM, which is trusted: it is not verified again (as in
 /// Hadoop).
-fn read_update(container: &ContainerProto) -> Result<Update, Box<dyn std::error::Error>> {
+fn read_update(container: &ContainerProto) -> Result<UpdateRequest, Box<dyn std::error::Error>> {
     let token = container.container_token.as_ref();
     let token = token.ok_or("an update without a container token")?;
-    let token = ContainerTokenIdentifierProto::decode(&*token.identifier)?;
-    let spec = read_spec(&token)?;
-    Ok((spec, Arc::new(token)))
+    let identifier = token.identifier.to_vec();
+    let token = ContainerTokenIdentifierProto::decode(&*identifier)?;
+    Ok(UpdateRequest {
+        spec: read_spec(&token)?,
+        token: token.into(),
+        identifier,
+    })
 }
 
 /// -1 on the wire, like an absent field, means no limit.

@@ -279,7 +279,7 @@ fn read_kept_files(
 fn dirs_of(dirs: &NodeDirs, recovered: &Recovered) -> Option<localize::ContainerDirs> {
     recovered.process?;
     let id = recovered.spec.id;
-    let user: UserName = recovered.token.app_submitter().parse().ok()?;
+    let user: UserName = recovered.token.submitter.parse().ok()?;
     let (work, log) = (&recovered.record.work_dir, &recovered.record.log_dir);
     let found = dirs.find_container_dirs(&id, &user, (work.as_ref(), log.as_ref()));
     // Started a moment before the agent's end, its folders are not recorded. Creating them finds

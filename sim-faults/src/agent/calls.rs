@@ -94,7 +94,7 @@ impl Agent {
         for Start { token, context } in starts {
             let verified = verified(&self.secrets, &token)?;
             let received_us = now.mono.0 * 1_000;
-            requests.push(start_request(verified, &token, context, true, received_us));
+            requests.push(start_request(verified, context, true, received_us));
         }
         let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
         let outcomes = self.core.start_all(asker, requests, now);
@@ -127,9 +127,7 @@ impl Agent {
         for token in tokens {
             let update = verified(&self.secrets, token)?;
             let id = update.spec.id;
-            let updated = self
-                .core
-                .update_container(asker, update.spec, update.token, now);
+            let updated = self.core.update_container(asker, update.into(), now);
             each.push((id, updated.map_err(|error| error.message)));
         }
         Ok((each, Promise::Nothing))

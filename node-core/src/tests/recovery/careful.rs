@@ -22,7 +22,7 @@ impl CrashingNode {
         context: ContainerLaunchContextProto,
     ) {
         let mut request = request_for(container_id(n), execution_type);
-        let mut token = ContainerTokenIdentifierProto::clone(&request.token);
+        let mut token = token(&request.spec);
         token.execution_type = Some(ExecutionTypeProto::from(execution_type).into());
         request.record = Some(Box::new(StartRecord {
             token: token.encode_to_vec(),

@@ -45,7 +45,7 @@ impl CrashingNode {
         let mut request = request_for(container_id(ID), ExecutionType::Guaranteed);
         request.context = LaunchContext::read(context("first"));
         request.record = Some(Box::new(StartRecord {
-            token: request.token.encode_to_vec(),
+            token: token(&request.spec).encode_to_vec(),
             context: context("first").encode_to_vec(),
             ..StartRecord::default()
         }));
