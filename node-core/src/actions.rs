@@ -3,15 +3,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use launch_context::HeldContext;
 use node_view::overview::Decision;
 use records::{ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, Now};
 use sched::{Action, Completion, Event, KillReason};
 
-use super::effect::{Effect, LocalizeFor, Record};
+use super::effect::{Effect, LocalizeFor, Observed};
 use super::end::{End, Part};
 use super::order::LaunchOrder;
-use super::setup_state::{SetupState, Step};
 use super::token::TokenFacts;
 use super::{Core, Followups};
 
@@ -53,7 +51,7 @@ impl Core {
             Action::CleanUp(id) => self.clean_up(id, followups),
             Action::Completed(completion) => self.completed(&completion, now),
             Action::Note(note) => {
-                self.record(Record::Note(note.clone()));
+                self.observe(Observed::Note(note.clone()));
                 self.decided(Decision::Note(note), now);
             }
         }
@@ -67,33 +65,26 @@ impl Core {
             followups.push_back(Event::Kill { id, reason });
             return;
         }
-        let Some(record) = self.containers.get_mut(&id) else {
+        let Some(container) = self.containers.get_mut(&id) else {
             return;
         };
-        // Nobody else has the context before the launch.
-        let held = record.context.as_mut().and_then(Arc::get_mut).map(|held| {
-            let context = &mut held.context;
-            let service_data = std::mem::take(&mut context.service_data);
-            (service_data, std::mem::take(&mut context.resources))
-        });
-        let (service_data, resources) = held.unwrap_or_default();
+        let user = container.user.clone();
+        let (service_data, resources) = container.setups.take_wishes();
         if !service_data.is_empty() {
             self.effects.push(Effect::InitializeApplication {
                 id: id.application_id(),
-                user: record.user.clone(),
+                user: user.clone(),
                 service_data,
             });
         }
         if resources.is_empty() {
             followups.push_back(Event::Localized(id));
         } else {
-            record.has_resources = true;
-            let user = record.user.clone();
             self.effects.push(Effect::Localize {
                 id,
                 user,
                 resources,
-                set: record.set,
+                set: container.setups.set(),
                 purpose: LocalizeFor::Start,
             });
         }
@@ -102,10 +93,8 @@ impl Core {
     /// Orders the end of a container's processes, or says that there are none: its launch waits for
     /// resources.
     fn order_end(&mut self, id: ContainerId, order: Effect, followups: &mut Followups) {
-        let record = self.containers.get_mut(&id);
-        let due = record.filter(|record| matches!(record.setup_state, SetupState::LaunchDue));
-        if let Some(record) = due {
-            record.step(Step::EndLaunch);
+        let container = self.containers.get_mut(&id);
+        if container.is_some_and(|container| container.setups.end_launch()) {
             followups.push_back(Event::LaunchFailed {
                 id,
                 status: ContainerExitStatus::TERMINATED,
@@ -122,17 +111,10 @@ impl Core {
         }
         let spec = self.scheduler.summary(&id).map(|summary| summary.spec);
         let guaranteed = spec.is_some_and(|spec| spec.execution_type == ExecutionType::Guaranteed);
-        let Some(record) = self.containers.get_mut(&id) else {
+        let Some(container) = self.containers.get_mut(&id) else {
             return;
         };
-        // A container that may be retried or restarted needs them again.
-        let retried = |held: &Arc<HeldContext>| held.context.retry.can_retry();
-        let is_kept = guaranteed || record.context.as_ref().is_some_and(retried);
-        let (context, localized) = if is_kept {
-            (record.context.clone(), record.localized.clone())
-        } else {
-            (record.context.take(), std::mem::take(&mut record.localized))
-        };
+        let (context, localized) = container.setups.for_launch(guaranteed);
         let launch = context.zip(spec);
         let launch = launch.ok_or_else(|| "the launch context was used before".to_owned());
         let launch = launch.and_then(|(context, spec)| {
@@ -144,11 +126,11 @@ impl Core {
         match launch {
             Ok((context, spec)) => self.effects.push(Effect::Launch(Box::new(LaunchOrder {
                 spec,
-                user: record.user.clone(),
+                user: container.user.clone(),
                 context,
                 localized,
-                dirs: Arc::clone(&record.dirs),
-                localized_in: record.localized_in,
+                dirs: Arc::clone(&container.dirs),
+                localized_in: container.localized_in,
             }))),
             Err(diagnostics) => followups.push_back(Event::LaunchFailed {
                 id,
@@ -159,15 +141,12 @@ impl Core {
     }
 
     fn clean_up(&mut self, id: ContainerId, followups: &mut Followups) {
-        if let Some(record) = self.containers.get_mut(&id) {
-            record.context = None;
-            record.previous = None;
-            record.step(Step::End);
-            record.localized = Vec::new();
-            if record.has_resources {
+        if let Some(container) = self.containers.get_mut(&id) {
+            container.setups.end();
+            if container.setups.has_resources() {
                 self.effects.push(Effect::ReleaseResources(id));
             }
-            let user = record.user.clone();
+            let user = container.user.clone();
             self.effects.push(Effect::CleanUp { id, user });
         }
         // Directories are deleted in the background, as in Hadoop: nothing waits for that.
@@ -178,18 +157,18 @@ impl Core {
         let id = completion.id;
         self.resume_logs(id.application_id());
         let status = self.last_status(id);
-        let record = self.containers.get(&id);
-        let token = record.map(|record| {
-            let life_ms = token_life_ms(&record.facts);
+        let container = self.containers.get(&id);
+        let token = container.map(|container| {
+            let life_ms = token_life_ms(&container.facts);
             let expiry = EpochMillis(now.wall.0.saturating_add(life_ms));
-            (Arc::clone(&record.facts), expiry)
+            (Arc::clone(&container.facts), expiry)
         });
         let end = End {
             completion,
             decision: self.completion_in_words(completion),
             token,
             status,
-            remembers: self.config.remembers,
+            remembers: self.recorder.are_kept(),
             aggregates_logs: self.config.log_aggregation.is_some(),
             now,
         };
@@ -205,9 +184,9 @@ impl Core {
         for part in parts {
             part.ended(&end, &mut self.effects);
         }
-        let user = record.map(|record| record.user.clone());
-        let acknowledged = record.is_some_and(|record| record.acknowledged_early);
-        self.record(Record::Completed {
+        let user = container.map(|container| container.user.clone());
+        let acknowledged = container.is_some_and(|container| container.acknowledged_early);
+        self.observe(Observed::Completed {
             completion: completion.clone(),
             user,
         });

@@ -12,11 +12,12 @@ use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, No
 use sched::{ContainerRetryContext, ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
 
-use super::effect::Record;
+use super::effect::Observed;
 use super::stories::Happening;
-use super::{ContainerRecord, Core};
+use super::{Container, Core};
 use crate::applications::Added;
 use crate::call::{Asker, StartOutcome, StartRequest};
+use crate::setups::Setups;
 use crate::token::ContainerToken;
 
 /// Call that presents a container token. Hadoop's refusals name it.
@@ -86,12 +87,13 @@ impl Core {
             )
         });
         if accepted.is_ok() {
-            self.remember_start(id, request.record, now);
+            self.recorder
+                .accepted(id, request.record, now, &mut self.effects);
         }
         match accepted {
             Ok(()) => {
                 self.started.remember(id.name(), expiry);
-                self.record(Record::Accepted { id, asker });
+                self.observe(Observed::Accepted { id, asker });
                 StartOutcome::Started
             }
             Err(refusal) => StartOutcome::Refused(refusal),
@@ -228,24 +230,24 @@ impl Core {
             .applications
             .get(&id.application_id())
             .map_or(user, |app| app.user.clone());
-        let log_context = token.log_context;
-        self.remember_context(
-            id.application_id(),
-            &user,
-            log_context,
-            &context.context,
-            now,
-        );
+        let (application, log_context) = (id.application_id(), token.log_context);
+        let is_new = self
+            .recorder
+            .context_came(application, &user, log_context, &context.context);
+        if is_new {
+            self.remember_application(application, now);
+        }
         self.containers.insert(
             id,
-            ContainerRecord {
+            Container {
                 accepted_us: received_us,
-                ..ContainerRecord::new(token.facts, user, Some(context))
+                ..Container::new(token.facts, user, Setups::new(Some(context)))
             },
         );
         self.stories.begin(id, Happening::Accepted, now.wall);
         if let Err(refusal) = self.feed(Event::Start(spec), now) {
             self.containers.remove(&id);
+            self.recorder.left_out(&id);
             self.stories.drop_story(id);
             self.applications.container_forgotten(&id);
             self.finish_application_if_ready(&id.application_id(), now);

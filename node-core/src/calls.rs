@@ -12,7 +12,7 @@ use wire::proto::hadoop_yarn::ContainerStatusProto;
 
 use super::admit::{Purpose, authorize_token, refusal_to_exception, yarn_exception};
 use super::diagnostics_budget::{ANSWER_DIAGNOSTICS_BYTES_MAX, keep_end};
-use super::effect::{Effect, Record};
+use super::effect::{Effect, Observed};
 use super::{Asker, Core};
 use crate::call::UpdateRequest;
 use crate::messages::Increase;
@@ -37,7 +37,7 @@ impl Core {
                 Err(unknown(&id))
             };
         }
-        self.record(Record::StopRequested { id, asker });
+        self.observe(Observed::StopRequested { id, asker });
         let reason = KillReason::ApplicationMaster;
         self.must_feed(Event::Kill { id, reason }, now);
         Ok(())
@@ -92,8 +92,9 @@ impl Core {
         let checked = ids.into_iter().map(|id| {
             authorize(asker.attempt, &id, "get status for")?;
             self.require_known(&id, now)?;
-            let record = self.containers.get(&id);
-            Ok((id, record.map(|record| record.set).unwrap_or_default()))
+            let container = self.containers.get(&id);
+            let set = container.map(|container| container.setups.set());
+            Ok((id, set.unwrap_or_default()))
         });
         checked.collect()
     }
@@ -142,25 +143,26 @@ impl Core {
         }
         self.feed(Event::Update(spec), now)
             .map_err(|refusal| refusal_to_exception(&refusal))?;
-        if let Some(record) = self.containers.get_mut(&id) {
-            record.facts = Arc::new(token.facts);
+        if let Some(container) = self.containers.get_mut(&id) {
+            container.facts = Arc::new(token.facts);
             // The increase of a container that has ended is of no use to its AM.
             if grows && view.state.container_state() != ContainerState::Complete {
-                let facts = Arc::clone(&record.facts);
+                let facts = Arc::clone(&container.facts);
                 self.increased.0.insert(id, Increase { spec, facts });
             }
         }
-        self.remember_update(id, identifier, now);
+        self.recorder.updated(id, identifier);
+        self.remember([id], now);
         Ok(())
     }
 
     /// `signalToContainer`, from an AM or a heartbeat. Unknown and not yet launched containers are
     /// passed over.
     pub fn signal(&mut self, id: ContainerId, signal: ContainerSignal) {
-        let Some(record) = self.containers.get(&id) else {
+        let Some(container) = self.containers.get(&id) else {
             return;
         };
-        let user = record.user.clone();
+        let user = container.user.clone();
         self.effects.push(Effect::Signal { id, user, signal });
     }
 

@@ -196,11 +196,11 @@ impl Core {
 
     fn is_starting(&self, id: ContainerId) -> bool {
         let state = self.scheduler.summary(&id).map(|summary| summary.state);
-        let record = self.containers.get(&id);
+        let container = self.containers.get(&id);
         match state {
             Some(ContainerState::Localizing | ContainerState::Launching { .. }) => true,
             Some(ContainerState::Queued { .. }) => {
-                record.is_some_and(|r| r.setup_state.is_fetching())
+                container.is_some_and(|own| own.setups.is_fetching())
             }
             _ => false,
         }
@@ -249,7 +249,7 @@ impl Role {
             | Effect::Reap { .. }
             | Effect::AllEnded
             | Effect::HeartbeatNow
-            | Effect::Record(_) => Self::Free,
+            | Effect::Observe(_) => Self::Free,
         }
     }
 }

@@ -154,7 +154,7 @@ impl Drain {
 impl Core {
     /// Drains the node, in place of an earlier order.
     pub fn drain(&mut self, order: DrainOrder, now: Now) {
-        let drain = Drain::new(order, self.config.boot, now);
+        let drain = Drain::new(order, self.recorder.boot(), now);
         self.decided(Decision::Drain(Box::new(drain.notice())), now);
         self.set_drain(Some(drain), now);
     }
@@ -172,7 +172,7 @@ impl Core {
 
     /// Drains the node again as an earlier agent was ordered to.
     pub(super) fn restore_drain(&mut self, record: DrainRecord, now: Now) {
-        match Drain::restored(record, self.config.boot, now) {
+        match Drain::restored(record, self.recorder.boot(), now) {
             Some(drain) => {
                 tracing::info!(order = ?drain.order, "the node stays drained");
                 self.set_drain(Some(drain), now);
@@ -198,7 +198,7 @@ impl Core {
     fn set_drain(&mut self, drain: Option<Drain>, now: Now) {
         let extent = drain.as_ref().map(Drain::extent);
         let notice = drain.as_ref().map(Drain::notice);
-        if self.config.remembers {
+        if self.recorder.are_kept() {
             let record = drain.as_ref().map(|drain| Box::new(drain.record()));
             self.effects.push(Effect::Store(StoreOrder::Drain(record)));
         }

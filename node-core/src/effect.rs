@@ -117,8 +117,8 @@ pub enum Effect {
     AllEnded,
     /// Send a heartbeat out of turn.
     HeartbeatNow,
-    /// Record a decision or an observation in metrics and audit log.
-    Record(Record),
+    /// Tell metrics and audit log what was decided or observed.
+    Observe(Observed),
 }
 
 /// Use of localized resources.
@@ -143,7 +143,7 @@ pub enum ReinitStage {
 
 /// Decision or observation that metrics count or the audit log names.
 #[derive(Clone, Debug)]
-pub enum Record {
+pub enum Observed {
     /// Decision of the scheduler.
     Note(Note),
     /// `startContainers` accepted a container.

@@ -147,8 +147,8 @@ impl Core {
     }
 
     pub(super) fn listed(&self, summary: ContainerSummary) -> ListedContainer {
-        let record = self.containers.get(&summary.spec.id);
-        let user = record.map(|record| record.user.to_string());
+        let container = self.containers.get(&summary.spec.id);
+        let user = container.map(|container| container.user.to_string());
         ListedContainer {
             user: user.unwrap_or_default(),
             summary,

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `admit` | `startContainers`: its checks and the acceptance of a container |
 //! | `calls` | other calls of AMs: stop, status, update, signal |
-//! | `setup_state` | which launch context and resources the next launch takes |
+//! | `setups`, `setup_state` | launch contexts and resources of a container, and which the next launch takes |
 //! | `reinit` | other launch contexts and more resources for running containers |
 //! | `resource_manager` | registration, heartbeat, orders of the ResourceManager |
 //! | `worker_events` | results of localizer, launcher, isolation and monitor |
@@ -21,7 +21,7 @@
 //! | `report` | read-only views of containers for heartbeats, AMs and web pages |
 //! | `health` | the node's health, from its disks and health scripts |
 //! | `logs` | aggregation of logs: orders and outcomes |
-//! | `remember` | records for the next agent |
+//! | `recorder`, `remember` | records for the next agent, and when they change |
 //! | `restore` | containers and applications of an earlier agent |
 //! | `recovery` | records for the next agent, and what they mean |
 //! | `careful` | works of an earlier agent after a crash: which go on, which wait |
@@ -59,6 +59,7 @@ mod logs;
 mod messages;
 mod operator;
 mod order;
+mod recorder;
 pub mod recovery;
 mod reinit;
 mod remember;
@@ -68,6 +69,7 @@ mod restore;
 mod runtimes;
 mod settings;
 mod setup_state;
+mod setups;
 pub mod started_tokens;
 pub mod status_ledger;
 mod stories;
@@ -81,7 +83,7 @@ pub use admit::is_unauthorized;
 pub use call::{Asker, StartOutcome, StartRequest, UpdateRequest};
 pub use config::{CoreConfig, Machine, ServiceMetadata};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
-pub use effect::{Effect, LocalizeFor, Record, ReinitStage};
+pub use effect::{Effect, LocalizeFor, Observed, ReinitStage};
 pub use health::HealthEvent;
 pub use logs::LogAggregation;
 pub use messages::Increase;
@@ -98,8 +100,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use launch_context::{ContextBudget, HeldContext};
-use localize::{ContainerDirs, LocalizedResource, SetNumber, UserName};
+use launch_context::ContextBudget;
+use localize::{ContainerDirs, UserName};
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
 use wire::exception::RemoteException;
@@ -107,34 +109,19 @@ use wire::exception::RemoteException;
 use crate::applications::Applications;
 use crate::end::{End, Part};
 use crate::messages::Status;
-use crate::recovery::ApplicationRecord;
+use crate::recorder::Recorder;
 use crate::runtimes::RuntimeChecks;
-use crate::setup_state::{Setup, SetupState};
+use crate::setups::Setups;
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
 
-/// Record of a container, beside the scheduler's state of it.
+/// Container, beside the scheduler's state of it.
 #[derive(Debug)]
-struct ContainerRecord {
+struct Container {
     /// Facts of the last token.
     facts: Arc<TokenFacts>,
     user: UserName,
-    /// Launch context in force. Kept until the last launch of an opportunistic container, and until
-    /// the end of others; it may hold kilobytes.
-    context: Option<Arc<HeldContext>>,
-    /// Set once a localization has been ordered, whose resources must be released.
-    has_resources: bool,
-    localized: Vec<LocalizedResource>,
-    /// Last set of resources that the container has.
-    set: SetNumber,
-    /// Last number that a set of resources got.
-    last_set: SetNumber,
-    /// Resources that `localize` calls asked for.
-    resources_added: usize,
-    /// Setup before the last re-initialization, until that is committed.
-    previous: Option<Setup>,
-    /// Whether the setup in force is that of the next launch, and whether its resources are there.
-    setup_state: SetupState,
+    setups: Setups,
     /// Folders that the first launch made, for the launches after it.
     dirs: Arc<OnceLock<ContainerDirs>>,
     /// Duration of the localization; zero for a container without resources.
@@ -149,31 +136,21 @@ struct ContainerRecord {
     /// for lost or expired. It is forgotten when it is done, and reported like any other until
     /// then.
     acknowledged_early: bool,
-    /// Content of the record stored last.
-    memory: remember::Memory,
 }
 
-impl ContainerRecord {
-    /// Returns the record of a container that has nothing yet but this.
-    fn new(facts: TokenFacts, user: UserName, context: Option<Arc<HeldContext>>) -> Self {
+impl Container {
+    /// Returns a container that has nothing yet but this.
+    fn new(facts: TokenFacts, user: UserName, setups: Setups) -> Self {
         Self {
             facts: Arc::new(facts),
             user,
-            context,
-            has_resources: false,
-            localized: Vec::new(),
-            set: SetNumber::default(),
-            last_set: SetNumber::default(),
-            resources_added: 0,
-            previous: None,
-            setup_state: SetupState::default(),
+            setups,
             dirs: Arc::default(),
             localized_in: Duration::ZERO,
             accepted_us: 0,
             had_process: false,
             completion_noted: false,
             acknowledged_early: false,
-            memory: remember::Memory::default(),
         }
     }
 }
@@ -192,7 +169,7 @@ impl Part for Increased {
 pub struct Core {
     config: CoreConfig,
     scheduler: ContainerScheduler,
-    containers: BTreeMap<ContainerId, ContainerRecord>,
+    containers: BTreeMap<ContainerId, Container>,
     applications: Applications,
     runtimes: RuntimeChecks,
     ledger: StatusLedger<Status>,
@@ -215,10 +192,8 @@ pub struct Core {
     /// Drain that an operator has ordered.
     drain: Option<drain::Drain>,
     logs: logs::Logs,
-    /// Records of the applications, if records are kept.
-    application_records: BTreeMap<ApplicationId, ApplicationRecord>,
-    /// Number of the last container that was accepted, over all agents.
-    arrivals: u64,
+    /// Records for the next agent.
+    recorder: Recorder,
     /// Works of an earlier agent that go on step by step.
     careful: careful::Careful,
     /// Effects that the task has not taken yet, in order.
@@ -256,6 +231,7 @@ impl Core {
         let track_stopped_ms = parts.config.track_stopped_ms;
         let contexts = ContextBudget::new(parts.config.contexts);
         let runtimes = RuntimeChecks::new(parts.config.runtimes);
+        let recorder = Recorder::new(parts.config.remembers, parts.config.boot);
         Self {
             config: parts.config,
             scheduler: parts.scheduler,
@@ -275,8 +251,7 @@ impl Core {
             health: health::Health::default(),
             drain: None,
             logs: logs::Logs::default(),
-            application_records: BTreeMap::new(),
-            arrivals: 0,
+            recorder,
             careful: careful::Careful::default(),
             effects: Vec::new(),
         }
@@ -308,8 +283,8 @@ impl Core {
         self.forget_uses(now);
     }
 
-    fn record(&mut self, record: Record) {
-        self.effects.push(Effect::Record(record));
+    fn observe(&mut self, observed: Observed) {
+        self.effects.push(Effect::Observe(observed));
     }
 
     /// Feeds an event to the scheduler and logs its refusal, which no caller waits for.
@@ -335,7 +310,7 @@ impl Core {
         let mut subjects = Vec::new();
         loop {
             for action in actions.drain(..) {
-                if self.config.remembers {
+                if self.recorder.are_kept() {
                     subjects.extend(remember::subject_of_action(&action));
                 }
                 self.act(action, now, &mut followups);

@@ -16,7 +16,7 @@ use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
 use time::UtcOffset;
 use wire::proto::hadoop_yarn::LogAggregationContextProto;
 
-use super::{Core, Effect, Record, StoreOrder};
+use super::{Core, Effect, Observed, StoreOrder};
 use crate::aggregated::Aggregated;
 use crate::end::{End, Part};
 use crate::log_reports::{Cycle, LogReports};
@@ -143,7 +143,7 @@ impl Core {
         if self.logs.begun.contains_key(&id) {
             return;
         }
-        let Some(record) = self.application_records.get(&id) else {
+        let Some(record) = self.recorder.application(&id) else {
             return;
         };
         let (context, acls) = (record.log_context.clone(), acls_of(record));
@@ -169,8 +169,8 @@ impl Core {
 
     pub(super) fn logs_of_started(&mut self, id: ContainerId) {
         self.resume_logs(id.application_id());
-        if let Some(record) = self.containers.get(&id) {
-            let role = record.facts.role;
+        if let Some(container) = self.containers.get(&id) {
+            let role = container.facts.role;
             self.order_logs(LogOrder::ContainerStarted(id.name(), role));
         }
     }
@@ -198,7 +198,7 @@ impl Core {
             Ok(uploaded) => {
                 let (files, bytes) = (uploaded.files, uploaded.bytes);
                 tracing::info!(application = %id, files, bytes, "logs uploaded");
-                self.record(Record::LogsUploaded {
+                self.observe(Observed::LogsUploaded {
                     outcome: CallOutcome::Ok,
                     files,
                     bytes,
@@ -209,7 +209,7 @@ impl Core {
             Err(error) => {
                 let error = records::error_chain(error);
                 tracing::warn!(application = %id, error, gives_up = outcome.is_last, "logs not uploaded");
-                self.record(Record::LogsUploaded {
+                self.observe(Observed::LogsUploaded {
                     outcome: CallOutcome::Error,
                     files: 0,
                     bytes: 0,

@@ -116,7 +116,8 @@ impl Core {
         let queue = self.scheduler.queue().zip(waits).zip(1..).take(first);
         let containers = queue.filter_map(|((queued, estimated_wait_ms), place)| {
             let summary = self.scheduler.summary(&queued.id)?;
-            let user = self.containers.get(&queued.id).map(|record| &record.user);
+            let container = self.containers.get(&queued.id);
+            let user = container.map(|container| &container.user);
             Some(Waiting {
                 place,
                 container: queued.id.to_string(),

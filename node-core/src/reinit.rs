@@ -2,30 +2,26 @@
 //! back (Hadoop: `localize`, `reInitializeContainer`, `restartContainer`,
 //! `rollbackLastReInitialization`, `commitLastReInitialization`).
 //!
-//! `setup_state` has the states that lie between a call and its launch. A launch that is not
+//! `setups` has the states that lie between a call and its launch. A launch that is not
 //! committed keeps the setup before: the scheduler rolls a failure back, a commit drops it. The
 //! process goes on while resources are localized. A restarted container waits in the queue of its
 //! type, as in Hadoop, and is launched in the folders of its first launch.
 
-mod moved;
-mod stored;
-
-use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 
 use launch_context::LaunchContext;
-use localize::{LocalizedResource, ResourceSpec, UsedSets};
+use localize::LocalizedResource;
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Now};
 use sched::{ContainerState, Event};
 use wire::exception::RemoteException;
 
 use super::admit::{refusal_to_exception, yarn_exception};
-use super::effect::{Effect, LocalizeFor, Record, ReinitStage};
+use super::effect::{Effect, LocalizeFor, Observed, ReinitStage};
 use super::order::LinkOrder;
-use super::setup_state::{NextContext, Setup, SetupState, Step};
-use super::{Asker, ContainerRecord, Core, Followups};
+use super::setup_state::Setup;
+use super::{Asker, Core, Followups};
 use crate::recovery::ContextRecord;
+use crate::setups::{Begun, Resources};
 
 /// A re-initialization, as an ApplicationMaster asks for it.
 #[derive(Debug)]
@@ -69,23 +65,20 @@ impl Core {
         &mut self,
         asker: Asker,
         id: ContainerId,
-        resources: Vec<(String, ResourceSpec)>,
+        resources: Resources,
     ) -> Result<(), RemoteException> {
         self.check_operation(asker, Operation::Localize, id)?;
         let max = self.config.contexts.resources_max;
-        let Some(record) = self.containers.get_mut(&id) else {
+        let Some(container) = self.containers.get_mut(&id) else {
             return Err(does_not_exist(id));
         };
-        let asked = record.resources_added.saturating_add(resources.len());
-        if asked > max {
+        if let Err(asked) = container.setups.add(resources.len(), max) {
             return Err(yarn_exception(format!(
                 "container {id} would localize {asked} more resources, at most {max} are allowed \
                  (yarn.nodemanager.agent.launch-context.max-resources)"
             )));
         }
-        record.resources_added = asked;
-        record.has_resources |= !resources.is_empty();
-        let (user, set) = (record.user.clone(), record.set);
+        let (user, set) = (container.user.clone(), container.setups.set());
         if !resources.is_empty() {
             self.effects.push(Effect::Localize {
                 id,
@@ -118,30 +111,22 @@ impl Core {
             auto_commit,
             record: to_store,
         } = request;
-        let Some(record) = self.containers.get_mut(&id) else {
+        let Some(container) = self.containers.get_mut(&id) else {
             return Err(does_not_exist(id));
         };
         let max = self.config.contexts.resources_max;
-        let links = record.links_with(&context.resources);
+        let links = container.setups.links_with(&context.resources);
         if links > max {
             return Err(yarn_exception(format!(
                 "container {id} would have {links} resources of its launch contexts, at most {max} \
                  are allowed (yarn.nodemanager.agent.launch-context.max-resources)"
             )));
         }
-        let mut held = self.contexts.hold(&record.user, context)?;
-        let resources = std::mem::take(&mut held.context.resources);
-        let context = Arc::new(held);
-        record.has_resources |= !resources.is_empty();
-        record.last_set.0 += 1;
-        let set = record.last_set;
-        record.step(Step::Reinitialize(NextContext {
-            context,
-            auto_commit,
-            set,
-        }));
-        let user = record.user.clone();
-        self.remember_reinit(id, set.0, to_store);
+        let held = self.contexts.hold(&container.user, context)?;
+        let (set, resources) = container.setups.reinitialize(held, auto_commit);
+        let user = container.user.clone();
+        self.recorder
+            .reinitialized(id, set.0, to_store, &mut self.effects);
         self.begin_reinit(id, "Container will be Re-initialized.", now);
         if resources.is_empty() {
             self.reinit_localized(id, Vec::new(), now);
@@ -169,15 +154,15 @@ impl Core {
         now: Now,
     ) -> Result<(), RemoteException> {
         self.check_operation(asker, Operation::ReInit, id)?;
-        let Some(record) = self.containers.get(&id) else {
+        let Some(container) = self.containers.get(&id) else {
             return Err(does_not_exist(id));
         };
-        let next = record.setup().ok_or_else(|| {
+        let next = container.setups.in_force().ok_or_else(|| {
             yarn_exception(format!(
                 "container {id} was launched as OPPORTUNISTIC: its launch context is not kept"
             ))
         })?;
-        let previous = record.previous.clone();
+        let previous = container.setups.previous();
         self.begin_reinit(id, "Container will be Restarted.", now);
         self.restart_with(id, next, previous, now)
     }
@@ -195,8 +180,8 @@ impl Core {
         now: Now,
     ) -> Result<(), RemoteException> {
         self.check_operation(asker, Operation::Rollback, id)?;
-        let record = self.containers.get(&id);
-        let previous = record.and_then(|record| record.previous.clone());
+        let container = self.containers.get(&id);
+        let previous = container.and_then(|container| container.setups.previous());
         let previous =
             previous.ok_or_else(|| yarn_exception("Nothing to rollback to !!".to_owned()))?;
         self.begin_reinit(id, "Container upgrade will be Rolled-back.", now);
@@ -215,8 +200,8 @@ impl Core {
         now: Now,
     ) -> Result<(), RemoteException> {
         self.check_operation(asker, Operation::Commit, id)?;
-        let record = self.containers.get_mut(&id);
-        if record.and_then(|record| record.previous.take()).is_none() {
+        let container = self.containers.get_mut(&id);
+        if !container.is_some_and(|container| container.setups.commit()) {
             return Err(yarn_exception("Nothing to Commit !!".to_owned()));
         }
         self.use_sets(id);
@@ -239,16 +224,16 @@ impl Core {
             )));
         }
         let summary = self.scheduler.summary(&id);
-        let (Some(summary), Some(record)) = (summary, self.containers.get(&id)) else {
+        let (Some(summary), Some(container)) = (summary, self.containers.get(&id)) else {
             return Err(does_not_exist(id));
         };
         let runs = matches!(summary.state, ContainerState::Running { .. });
         let execution_type = summary.spec.execution_type;
-        let is_changing = record.setup_state.is_changing();
+        let is_changing = container.setups.is_changing();
         if runs && !is_changing && execution_type == ExecutionType::Guaranteed {
             return Ok(());
         }
-        let state = if runs && matches!(record.setup_state, SetupState::Localizing(_)) {
+        let state = if runs && container.setups.is_localizing() {
             "REINITIALIZING"
         } else {
             summary.state.rest_state()
@@ -268,7 +253,7 @@ impl Core {
     ) {
         // The resources of one that has ended meanwhile are released already.
         let summary = self.scheduler.summary(&id);
-        let record = self.containers.get_mut(&id);
+        let container = self.containers.get_mut(&id);
         let is_over = summary.is_none_or(|summary| {
             let state = summary.state;
             matches!(
@@ -276,14 +261,14 @@ impl Core {
                 ContainerState::Completing(_) | ContainerState::Done(_)
             )
         });
-        let Some(record) = record.filter(|_| !is_over) else {
+        let Some(container) = container.filter(|_| !is_over) else {
             return;
         };
-        record.localized.extend(resources.iter().cloned());
-        if let Some(dirs) = record.dirs.get().cloned() {
+        container.setups.added(&resources);
+        if let Some(dirs) = container.dirs.get().cloned() {
             self.effects.push(Effect::Link(LinkOrder {
                 id,
-                user: record.user.clone(),
+                user: container.user.clone(),
                 dirs,
                 resources,
             }));
@@ -299,30 +284,13 @@ impl Core {
         resources: Vec<LocalizedResource>,
         now: Now,
     ) {
-        let Some(record) = self.containers.get_mut(&id) else {
+        let Some(container) = self.containers.get_mut(&id) else {
             return;
         };
-        let SetupState::Localizing(NextContext {
-            context,
-            auto_commit,
-            set,
-        }) = record.setup_state.clone()
-        else {
+        if !container.setups.restart_with(resources) {
             return;
-        };
-        let present = record.setup();
-        // Links of the new context replace those of the same name.
-        let is_replaced =
-            |old: &LocalizedResource| resources.iter().any(|new| new.link == old.link);
-        let kept = record.localized.iter().filter(|old| !is_replaced(old));
-        let localized = kept.chain(&resources).cloned().collect();
-        let next = Setup {
-            context,
-            localized,
-            set,
-        };
-        let previous = present.filter(|_| !auto_commit);
-        if let Err(error) = self.restart_with(id, next, previous, now) {
+        }
+        if let Err(error) = self.end_for_restart(id, now) {
             tracing::info!(container = %id, %error, "not re-initialized: it runs no more");
         }
     }
@@ -330,10 +298,10 @@ impl Core {
     /// Keeps a container running whose next launch context lacks a resource (Hadoop:
     /// `ResourceLocalizationFailedWhileReInitTransition`).
     pub(super) fn reinit_failed(&mut self, id: ContainerId, diagnostics: String, now: Now) {
-        let record = self.containers.get_mut(&id);
+        let container = self.containers.get_mut(&id);
         // Unless the container has ended meanwhile.
-        if let Some(record) = record.filter(|record| record.setup_state.is_changing()) {
-            record.step(Step::Abandon);
+        if let Some(container) = container.filter(|container| container.setups.is_changing()) {
+            container.setups.abandon();
         }
         self.use_sets(id);
         let reason = diagnostics.trim_end();
@@ -344,15 +312,15 @@ impl Core {
     /// Tells diagnostics and audit log that a container will be launched again, in the words of
     /// Hadoop (`ContainerImpl`: `ReInitializeContainerTransition`, `RollbackContainerTransition`).
     fn begin_reinit(&mut self, id: ContainerId, diagnostics: &str, now: Now) {
-        self.record_reinit(id, ReinitStage::Started);
+        self.observe_reinit(id, ReinitStage::Started);
         let diagnostics = diagnostics.to_owned();
         self.must_feed(Event::Annotate { id, diagnostics }, now);
     }
 
-    fn record_reinit(&mut self, id: ContainerId, stage: ReinitStage) {
-        if let Some(record) = self.containers.get(&id) {
-            let user = record.user.clone();
-            self.record(Record::Reinit { id, user, stage });
+    fn observe_reinit(&mut self, id: ContainerId, stage: ReinitStage) {
+        if let Some(container) = self.containers.get(&id) {
+            let user = container.user.clone();
+            self.observe(Observed::Reinit { id, user, stage });
         }
     }
 
@@ -364,17 +332,21 @@ impl Core {
         now: Now,
     ) -> Result<(), RemoteException> {
         // First, because a launch may follow at once.
-        if let Some(record) = self.containers.get_mut(&id) {
-            record.step(Step::Restart { next, previous });
+        if let Some(container) = self.containers.get_mut(&id) {
+            container.setups.restart(next, previous);
         }
         self.end_for_restart(id, now)
     }
 
     /// Has the scheduler end the process of a container that is to be launched again.
-    fn end_for_restart(&mut self, id: ContainerId, now: Now) -> Result<(), RemoteException> {
+    pub(super) fn end_for_restart(
+        &mut self,
+        id: ContainerId,
+        now: Now,
+    ) -> Result<(), RemoteException> {
         self.feed(Event::Restart(id), now).map_err(|refusal| {
-            if let Some(record) = self.containers.get_mut(&id) {
-                record.step(Step::Abandon);
+            if let Some(container) = self.containers.get_mut(&id) {
+                container.setups.abandon();
             }
             refusal_to_exception(&refusal)
         })
@@ -383,21 +355,18 @@ impl Core {
     /// Begins a launch as far as the setup is concerned. Returns whether the launch goes on: not if
     /// it has to wait for resources, or has failed for want of one.
     pub(super) fn begin_launch(&mut self, id: ContainerId, followups: &mut Followups) -> bool {
-        let Some(record) = self.containers.get_mut(&id) else {
+        let Some(container) = self.containers.get_mut(&id) else {
             return false;
         };
-        let before = record.setup_state.clone();
-        record.step(Step::Launch);
-        match before {
-            SetupState::InForce | SetupState::Localizing(_) => true,
-            SetupState::Restarting { next, previous } => {
-                record.previous = previous;
-                self.put_in_force(id, next, followups);
-                self.record_reinit(id, ReinitStage::Finished);
+        match container.setups.begin_launch() {
+            Begun::InForce => true,
+            Begun::Changed => {
+                self.setup_changed(id, followups);
+                self.observe_reinit(id, ReinitStage::Finished);
                 true
             }
-            SetupState::Fetching | SetupState::LaunchDue => false,
-            SetupState::Incomplete(diagnostics) => {
+            Begun::Waits => false,
+            Begun::Lacks(diagnostics) => {
                 followups.push_back(Event::LaunchFailed {
                     id,
                     status: ContainerExitStatus::LAUNCH_FAILED,
@@ -410,23 +379,21 @@ impl Core {
 
     /// Returns to the setup before a re-initialization that failed.
     pub(super) fn roll_back(&mut self, id: ContainerId, followups: &mut Followups) {
-        let record = self.containers.get_mut(&id);
-        if let Some(previous) = record.and_then(|record| record.previous.take()) {
-            self.put_in_force(id, previous, followups);
+        let container = self.containers.get_mut(&id);
+        if container.is_some_and(|container| container.setups.roll_back()) {
+            self.setup_changed(id, followups);
             // Hadoop tells no end of it.
-            self.record_reinit(id, ReinitStage::Started);
+            self.observe_reinit(id, ReinitStage::Started);
         }
     }
 
-    fn put_in_force(&mut self, id: ContainerId, setup: Setup, followups: &mut Followups) {
-        let Some(record) = self.containers.get_mut(&id) else {
+    /// Tells scheduler and localizer of the setup that is in force now.
+    fn setup_changed(&mut self, id: ContainerId, followups: &mut Followups) {
+        let Some(container) = self.containers.get(&id) else {
             return;
         };
-        let policy = setup.context.context.retry.clone();
-        record.context = Some(setup.context);
-        record.localized = setup.localized;
-        record.set = setup.set;
-        let can_roll_back = record.previous.is_some();
+        let policy = container.setups.policy().unwrap_or_default();
+        let can_roll_back = container.setups.can_roll_back();
         followups.push_back(Event::RetryPolicy { id, policy });
         followups.push_back(Event::CanRollBack { id, can_roll_back });
         self.use_sets(id);
@@ -434,43 +401,10 @@ impl Core {
 
     /// Orders the release of resources that the container has replaced and cannot go back to.
     fn use_sets(&mut self, id: ContainerId) {
-        let Some(record) = self.containers.get(&id) else {
-            return;
-        };
-        if record.has_resources {
-            let sets = UsedSets {
-                last: record.set,
-                back_to: record.previous.as_ref().map(|previous| previous.set),
-            };
+        let container = self.containers.get(&id);
+        if let Some(sets) = container.and_then(|container| container.setups.used_sets()) {
             self.effects.push(Effect::UseSets { id, sets });
         }
-    }
-}
-
-impl ContainerRecord {
-    /// Takes a step of the setup's state. Panics at an illegal one: a defect of the core.
-    pub(super) fn step(&mut self, step: Step) {
-        let state = std::mem::take(&mut self.setup_state);
-        let after = state.after(step);
-        self.setup_state = after.unwrap_or_else(|illegal| panic!("{illegal}"));
-    }
-
-    /// Returns the launch context in force with its resources, if the context is kept.
-    fn setup(&self) -> Option<Setup> {
-        Some(Setup {
-            context: Arc::clone(self.context.as_ref()?),
-            localized: self.localized.clone(),
-            set: self.set,
-        })
-    }
-
-    /// Returns the number of links that the container would have with further resources.
-    fn links_with(&self, resources: &[(String, ResourceSpec)]) -> usize {
-        let present = self.localized.iter().map(|resource| &resource.link);
-        let links: BTreeSet<_> = present
-            .chain(resources.iter().map(|(link, _)| link))
-            .collect();
-        links.len()
     }
 }
 

@@ -11,7 +11,7 @@ use sched::{ContainerView, Event};
 use wire::proto::hadoop_yarn::{ContainerStatusProto, NmContainerStatusProto};
 
 use super::diagnostics_budget::{DIAGNOSTICS_BYTES_MAX, shorten};
-use super::{ContainerRecord, Core, Effect};
+use super::{Container, Core, Effect};
 use crate::applications::ApplicationState;
 use crate::messages::{Status, registration_status};
 
@@ -63,8 +63,8 @@ impl Core {
     /// Returns the last status of a container for the ledger, once for each container.
     pub(super) fn last_status(&mut self, id: ContainerId) -> Option<Status> {
         let status = self.status_of(&id)?;
-        let record = self.containers.get_mut(&id)?;
-        let is_noted = std::mem::replace(&mut record.completion_noted, true);
+        let container = self.containers.get_mut(&id)?;
+        let is_noted = std::mem::replace(&mut container.completion_noted, true);
         (!is_noted).then_some(status)
     }
 
@@ -77,19 +77,20 @@ impl Core {
             return;
         };
         if view.state.container_state() != ContainerState::Complete {
-            if let Some(record) = self.containers.get_mut(&id) {
-                record.acknowledged_early = true;
+            if let Some(container) = self.containers.get_mut(&id) {
+                container.acknowledged_early = true;
             }
             return;
         }
         self.must_feed(Event::Forget(id), now);
-        let record = self.containers.remove(&id);
-        if record.is_some_and(|record| record.has_resources) {
+        let container = self.containers.remove(&id);
+        if container.is_some_and(|container| container.setups.has_resources()) {
             self.effects.push(Effect::ForgetResources(id));
         }
         self.stories.end(id);
         self.applications.container_forgotten(&id);
-        self.forget_record(id);
+        let used_until = self.started.expiry(&id);
+        self.recorder.forget(id, used_until, &mut self.effects);
     }
 
     /// Returns the state of the node for web pages and REST.
@@ -165,7 +166,7 @@ impl Core {
     }
 }
 
-impl ContainerRecord {
+impl Container {
     fn status(&self, view: ContainerView) -> Status {
         Status {
             view,

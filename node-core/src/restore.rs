@@ -6,24 +6,25 @@ use std::sync::{Arc, OnceLock};
 use container_runtime::launch::Adoption;
 use keeper::ProcessIdentity;
 use launch_context::{ContextRefused, HeldContext, LaunchContext, ServiceData};
-use localize::{ContainerDirs, ContainerFolder, LocalizedResource, UserName};
+use localize::{ContainerDirs, ContainerFolder, UserName};
 use records::{
     ApplicationId, ContainerId, ContainerName, EpochMillis, ExecutionType, Now, Resource,
 };
-use sched::{ContainerSpec, GrantedRetries, RecoveredContainer, RecoveredStage};
+use sched::{
+    ContainerSpec, ContainerState, Event, GrantedRetries, RecoveredContainer, RecoveredStage,
+};
 use wire::proto::hadoop_yarn::ContainerLaunchContextProto;
 
 use super::effect::{Effect, LocalizeFor};
 use super::logs::acls_of;
-use super::remember::Memory;
-use super::setup_state::{SetupState, Step};
 use super::stories::Happening;
-use super::{ContainerRecord, Core, Followups};
+use super::{Container, Core, Followups};
 use crate::applications::ApplicationState;
 use crate::recovery::{
-    ApplicationRecord, ApplicationStage, DrainRecord, Judgement, Recovered, Stage, StateRecord,
-    deadline, past,
+    ApplicationRecord, ApplicationStage, DrainRecord, Judgement, Recovered, StateRecord, deadline,
+    past,
 };
+use crate::setups::Setups;
 
 /// State that an agent begins with.
 #[derive(Debug, Default)]
@@ -61,7 +62,7 @@ impl Core {
             drain,
             judgement,
         } = state;
-        self.arrivals = arrivals;
+        self.recorder.continue_from(arrivals);
         self.logs.settled = settled_logs;
         for (name, size) in leftovers {
             self.scheduler.withhold(name, size);
@@ -105,7 +106,7 @@ impl Core {
                 let at = record.delete_logs_at.map(EpochMillis);
                 // Logs whose upload was under way are kept as long as without aggregation.
                 let at = at.map_or(now.mono + self.config.log_retain_ms, |at| {
-                    let limits = (self.config.boot, self.config.log_retain_ms);
+                    let limits = (self.recorder.boot(), self.config.log_retain_ms);
                     deadline(at, record.clock, limits, now)
                 });
                 let delete_logs_at = Some(at);
@@ -123,7 +124,7 @@ impl Core {
         if is_running {
             self.restore_services(id, &user, &record);
         }
-        self.application_records.insert(id, record);
+        self.recorder.restore_application(id, record);
         if is_running {
             self.resume_logs(id);
         }
@@ -145,10 +146,9 @@ impl Core {
     /// Returns whether an earlier agent accepted a container that goes on. Its ApplicationMaster
     /// may not have got the answer, and repeats the call until it has one.
     pub(super) fn was_accepted_before(&self, id: &ContainerId) -> bool {
-        let record = self.containers.get(id);
         let summary = self.scheduler.summary(id);
-        record.is_some_and(|record| record.memory.is_restored)
-            && summary.is_some_and(|s| !matches!(s.state, sched::ContainerState::Done(_)))
+        self.recorder.is_restored(id)
+            && summary.is_some_and(|s| !matches!(s.state, ContainerState::Done(_)))
     }
 
     /// Orders to take over a process, if the container has one.
@@ -171,7 +171,7 @@ impl Core {
         })));
     }
 
-    /// Makes the core's record of a container, and returns the scheduler's. `None`: its user has
+    /// Takes over a container, and returns the scheduler's part of it. `None`: its user has
     /// no name that could be one.
     fn restore_container(
         &mut self,
@@ -197,34 +197,23 @@ impl Core {
         self.started.remember(id.name(), token.expiry);
         let log_dir = dirs.as_ref().map(|dirs| dirs.log_dir.clone());
         let had_process = process.is_some();
-        let memory = Memory {
-            token: record.token.clone(),
-            contexts: contexts
-                .keys()
-                .copied()
-                .filter(|number| *number != 0)
-                .collect(),
-            process,
-            stored: (record.stage() != Stage::Accepted).then(|| record.clone()),
-            is_restored: true,
-        };
+        self.recorder
+            .restore(id, &record, contexts.keys().copied(), process);
         let dirs = Arc::new(dirs.map_or_else(OnceLock::new, OnceLock::from));
         let may_launch = may_launch(&spec, stage, &context);
         let context = may_launch
             .then(|| self.hold_again(&user, context))
             .flatten();
-        let mut own = ContainerRecord::new(token.facts, user.clone(), context);
-        (own.dirs, own.had_process, own.memory) = (dirs, had_process, memory);
-        own.has_resources = record.used_resources().next().is_some();
         let has_links = had_process || record.context != 0;
-        if has_links {
-            take_localized(&mut own, &record);
-        }
+        let mut setups = Setups::restored(context, &record, has_links);
         if may_launch {
-            self.restore_setups(&mut own, &record, &contexts);
+            let hold = |context| self.hold_again(&user, context);
+            setups.restore(&record, &contexts, hold);
         }
         let is_unstarted = matches!(stage, RecoveredStage::Waiting | RecoveredStage::Starting);
-        let needs_resources = is_unstarted && !has_links && !own.setup_state.is_changing();
+        let needs_resources = is_unstarted && !has_links && !setups.is_changing();
+        let mut own = Container::new(token.facts, user.clone(), setups);
+        (own.dirs, own.had_process) = (dirs, had_process);
         self.containers.insert(id, own);
         self.stories.begin(id, Happening::TakenOver, now.wall);
         if needs_resources {
@@ -236,8 +225,8 @@ impl Core {
             stage,
             exit_status: records::ContainerExitStatus(record.exit_status),
             diagnostics: record.diagnostics.clone(),
-            since: past(since, record.clock, self.config.boot, now),
-            retries: retries_of(&record, self.config.boot, now),
+            since: past(since, record.clock, self.recorder.boot(), now),
+            retries: retries_of(&record, self.recorder.boot(), now),
         })
     }
 
@@ -258,49 +247,40 @@ impl Core {
     /// Orders the resources of a container that has its place in the queue. Its launch waits for
     /// them; its turn does not.
     fn localize_again(&mut self, id: ContainerId) {
-        let Some(record) = self.containers.get_mut(&id) else {
+        let Some(container) = self.containers.get_mut(&id) else {
             return;
         };
-        let held = record.context.as_mut().and_then(Arc::get_mut);
-        let Some(held) = held else {
-            return;
-        };
-        held.context.service_data.clear();
-        let resources = std::mem::take(&mut held.context.resources);
-        if resources.is_empty() {
-            return;
+        let resources = container.setups.fetch_again();
+        if !resources.is_empty() {
+            self.effects.push(Effect::Localize {
+                id,
+                user: container.user.clone(),
+                resources,
+                set: container.setups.set(),
+                purpose: LocalizeFor::Start,
+            });
         }
-        record.has_resources = true;
-        record.step(Step::Fetch);
-        let (user, set) = (record.user.clone(), record.set);
-        self.effects.push(Effect::Localize {
-            id,
-            user,
-            resources,
-            set,
-            purpose: LocalizeFor::Start,
-        });
     }
 
     /// Records what other parts know of a restored container.
     fn note_restored(&mut self, id: ContainerId, now: Now) {
         let Some(summary) = self.scheduler.summary(&id) else {
             self.containers.remove(&id);
+            self.recorder.left_out(&id);
             self.applications.container_forgotten(&id);
             return;
         };
-        let record = self.containers.get(&id);
-        let context = record.and_then(|record| record.context.as_ref());
-        if let Some(policy) = context.map(|held| held.context.retry.clone()) {
+        let container = self.containers.get(&id);
+        if let Some(policy) = container.and_then(|container| container.setups.policy()) {
             self.follow_policy(id, policy, now);
         }
         self.go_on_with_reinit(id, now);
-        if matches!(summary.state, sched::ContainerState::Done(_)) {
+        if matches!(summary.state, ContainerState::Done(_)) {
             self.applications.container_done(&id);
             if let Some(status) = self.last_status(id) {
                 self.ledger.completed(id, status, now.mono);
             }
-        } else if self.containers.get(&id).is_some_and(|r| r.had_process) {
+        } else if self.containers.get(&id).is_some_and(|own| own.had_process) {
             self.logs_of_started(id);
         }
     }
@@ -313,20 +293,11 @@ impl Core {
         result: Result<Vec<localize::LocalizedResource>, String>,
         now: Now,
     ) -> bool {
-        let Some(record) = self.containers.get_mut(&id) else {
+        let container = self.containers.get_mut(&id);
+        let Some(container) = container.filter(|container| container.setups.is_fetching()) else {
             return false;
         };
-        if !record.setup_state.is_fetching() {
-            return false;
-        }
-        let is_due = matches!(record.setup_state, SetupState::LaunchDue);
-        match result {
-            Ok(resources) => {
-                record.localized = resources;
-                record.step(Step::Fetched);
-            }
-            Err(reason) => record.step(Step::Missing(reason)),
-        }
+        let is_due = container.setups.fetched(result);
         if is_due {
             let mut followups = Followups::new();
             self.launch(id, &mut followups);
@@ -336,28 +307,33 @@ impl Core {
         }
         true
     }
-}
 
-/// Gives a container with a process the resources that it has links to, for its next launch.
-fn take_localized(own: &mut ContainerRecord, record: &StateRecord) {
-    let held = own.context.as_mut().and_then(Arc::get_mut);
-    let Some(held) = held.filter(|_| record.links.len() == record.resources.len()) else {
-        return;
-    };
-    held.context.resources.clear();
-    own.localized = localized_of(&record.links, &record.resources);
-}
-
-/// Returns resources that were localized by an earlier agent.
-pub(super) fn localized_of(links: &[String], paths: &[String]) -> Vec<LocalizedResource> {
-    let localized = links.iter().zip(paths);
-    let localized = localized.map(|(link, path)| LocalizedResource {
-        link: link.clone(),
-        path: path.into(),
-        bytes: 0,
-        was_cached: true,
-    });
-    localized.collect()
+    /// Goes on where an earlier agent was with the re-initialization of a container.
+    fn go_on_with_reinit(&mut self, id: ContainerId, now: Now) {
+        let summary = self.scheduler.summary(&id);
+        let runs = summary.is_some_and(|it| matches!(it.state, ContainerState::Running { .. }));
+        let Some(container) = self.containers.get_mut(&id) else {
+            return;
+        };
+        let can_roll_back = container.setups.can_roll_back();
+        if let Some((set, resources)) = container.setups.localize_next_again() {
+            self.effects.push(Effect::Localize {
+                id,
+                user: container.user.clone(),
+                resources,
+                set,
+                purpose: LocalizeFor::Reinit,
+            });
+        } else if runs
+            && container.setups.is_restarting()
+            && let Err(error) = self.end_for_restart(id, now)
+        {
+            tracing::warn!(container = %id, %error, "not re-initialized");
+        }
+        if can_roll_back {
+            self.must_feed(Event::CanRollBack { id, can_roll_back }, now);
+        }
+    }
 }
 
 /// Returns whether a container with this launch context may be launched, or launched again.

@@ -26,12 +26,14 @@ use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use dir_handle::DirHandle;
 use launch_context::LaunchContext;
 use localize::{
-    ContainerFolder, ResourceKind, ResourceSpec, ResourceUrl, SetNumber, UsedSets, Visibility,
+    ContainerFolder, LocalizedResource, ResourceKind, ResourceSpec, ResourceUrl, SetNumber,
+    UsedSets, Visibility,
 };
 use test_support::ids::{self, container as container_id};
 
 use super::*;
 pub(crate) use crate::fixture::*;
+pub(crate) use crate::recorder::Recorder;
 
 /// The application of [`container_id`]'s containers.
 const APP: ApplicationId = ids::application(1);
@@ -84,7 +86,7 @@ impl Work {
             | Effect::Adopt(_)
             | Effect::Store(_)
             | Effect::Reap { .. }
-            | Effect::Record(_) => return None,
+            | Effect::Observe(_) => return None,
         })
     }
 }

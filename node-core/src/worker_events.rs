@@ -12,7 +12,7 @@ use records::{ContainerExitStatus, ContainerId, Now};
 use sched::{ContainerState, Event, KillReason};
 
 use super::Core;
-use super::effect::{LocalizeFor, Record};
+use super::effect::{LocalizeFor, Observed};
 use super::stories::Happening;
 use crate::WorkerEvent;
 
@@ -51,7 +51,7 @@ impl Core {
                 diagnostics,
                 took,
             } => {
-                self.record(Record::Localized {
+                self.observe(Observed::Localized {
                     outcome: CallOutcome::Error,
                     took,
                     resources: Vec::new(),
@@ -61,7 +61,12 @@ impl Core {
                 }
                 self.must_feed(Event::LocalizationFailed { id, diagnostics }, now);
             }
-            WorkerEvent::Moved { id, paths } => self.resources_moved(id, &paths, now),
+            WorkerEvent::Moved { id, paths } => {
+                if let Some(container) = self.containers.get_mut(&id) {
+                    container.setups.moved(&paths);
+                    self.remember([id], now);
+                }
+            }
             WorkerEvent::LaunchRefused { id, diagnostics } => {
                 let status = ContainerExitStatus::LAUNCH_FAILED;
                 self.must_feed(
@@ -106,7 +111,7 @@ impl Core {
                 diagnostics,
                 is_of_node,
             } => {
-                self.record(Record::LaunchFailed);
+                self.observe(Observed::LaunchFailed);
                 if is_of_node {
                     self.launch_outcome(Err(&diagnostics), now);
                 }
@@ -201,18 +206,18 @@ impl Core {
             };
             (cache, resource.bytes)
         });
-        self.record(Record::Localized {
+        self.observe(Observed::Localized {
             outcome: CallOutcome::Ok,
             took,
             resources: sizes.collect(),
         });
-        if let Some(record) = self.containers.get_mut(&id) {
-            record.localized_in = took;
-            if record.setup_state.is_fetching() {
+        if let Some(container) = self.containers.get_mut(&id) {
+            container.localized_in = took;
+            if container.setups.is_fetching() {
                 self.localized_again(id, Ok(resources), now);
                 return;
             }
-            record.localized = resources;
+            container.setups.set_localized(resources);
         }
         self.stories.add(id, Happening::Localized, now.wall);
         self.must_feed(Event::Localized(id), now);
@@ -227,16 +232,14 @@ impl Core {
         now_us: u64,
     ) {
         self.launch_outcome(Ok(()), now);
-        if let Some(record) = self.containers.get_mut(&id) {
-            record.memory.process = Some(process);
-        }
-        if let Some(record) = self.containers.get_mut(&id)
+        self.recorder.launched(id, process);
+        if let Some(container) = self.containers.get_mut(&id)
             // A later launch did not begin when the container was accepted.
-            && !std::mem::replace(&mut record.had_process, true)
+            && !std::mem::replace(&mut container.had_process, true)
         {
-            let total_us = now_us.saturating_sub(record.accepted_us);
+            let total_us = now_us.saturating_sub(container.accepted_us);
             tracing::debug!(container = %id, pid = process.pid, total_us, ?timings, "launched");
-            self.record(Record::Launched {
+            self.observe(Observed::Launched {
                 timings,
                 total: Duration::from_micros(total_us),
             });

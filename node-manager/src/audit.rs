@@ -5,7 +5,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use node_core::{Asker, Record, ReinitStage};
+use node_core::{Asker, Observed, ReinitStage};
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId};
 use refusals::Pace;
 use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
@@ -106,21 +106,21 @@ fn field(text: &str) -> String {
 }
 
 /// Writes the line of a record, if it has one.
-pub(crate) fn record(record: &Record) {
-    match record {
-        Record::Accepted { id, asker } => called("Start Container Request", asker, id),
-        Record::StopRequested { id, asker } => called("Stop Container Request", asker, id),
-        Record::Reinit { id, user, stage } => reinitialized(id, user.as_str(), *stage),
-        Record::Completed { completion, user } => {
+pub(crate) fn write(observed: &Observed) {
+    match observed {
+        Observed::Accepted { id, asker } => called("Start Container Request", asker, id),
+        Observed::StopRequested { id, asker } => called("Stop Container Request", asker, id),
+        Observed::Reinit { id, user, stage } => reinitialized(id, user.as_str(), *stage),
+        Observed::Completed { completion, user } => {
             if let Some(user) = user {
                 completed(completion, user.as_str());
             }
         }
-        Record::Note(decision) => note(decision),
-        Record::Localized { .. }
-        | Record::Launched { .. }
-        | Record::LogsUploaded { .. }
-        | Record::LaunchFailed => {}
+        Observed::Note(decision) => note(decision),
+        Observed::Localized { .. }
+        | Observed::Launched { .. }
+        | Observed::LogsUploaded { .. }
+        | Observed::LaunchFailed => {}
     }
 }
 

@@ -1,5 +1,5 @@
 //! Performs the core's effects: orders work from launcher, isolation, localizer and deletion,
-//! records metrics and audit lines. Does not wait: work that takes time is done on the workers'
+//! writes metrics and audit lines. Does not wait: work that takes time is done on the workers'
 //! own threads and reported as a [`WorkerEvent`].
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use localize::{
     ResourceStatus, UserName,
 };
 use log_aggregation::LogAggregation;
-use node_core::{Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Record, WorkerEvent};
+use node_core::{Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Observed, WorkerEvent};
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
 use records::ContainerId;
@@ -131,7 +131,7 @@ impl Perform for Performer {
             // The core's task knows who waits.
             Effect::AllEnded => {}
             Effect::HeartbeatNow => self.heartbeat_now.notify_one(),
-            Effect::Record(record) => self.record(record),
+            Effect::Observe(observed) => self.observe(observed),
         }
         None
     }
@@ -239,9 +239,9 @@ impl Performer {
         None
     }
 
-    fn record(&self, record: Record) {
-        record_metrics(&self.metrics, &record);
-        audit::record(&record);
+    fn observe(&self, observed: Observed) {
+        count(&self.metrics, &observed);
+        audit::write(&observed);
     }
 }
 
@@ -303,12 +303,12 @@ impl AnswerBudget {
     }
 }
 
-/// Counts a record in the metrics.
-fn record_metrics(metrics: &Metrics, record: &Record) {
-    match record {
-        Record::Note(note) => metrics.observe_note(note),
-        Record::Completed { completion, .. } => metrics.observe_completion(completion),
-        Record::Localized {
+/// Counts an observation in the metrics.
+fn count(metrics: &Metrics, observed: &Observed) {
+    match observed {
+        Observed::Note(note) => metrics.observe_note(note),
+        Observed::Completed { completion, .. } => metrics.observe_completion(completion),
+        Observed::Localized {
             outcome,
             took,
             resources,
@@ -318,20 +318,20 @@ fn record_metrics(metrics: &Metrics, record: &Record) {
                 metrics.observe_resource(*cache, *bytes);
             }
         }
-        Record::Launched { timings, total } => {
+        Observed::Launched { timings, total } => {
             let prepare = Duration::from_micros(timings.prepare_us);
             metrics.observe_launch(LaunchPhase::Prepare, prepare);
             let spawn = Duration::from_micros(timings.spawn_us);
             metrics.observe_launch(LaunchPhase::Spawn, spawn);
             metrics.observe_launch(LaunchPhase::Total, *total);
         }
-        Record::LogsUploaded {
+        Observed::LogsUploaded {
             outcome,
             files,
             bytes,
         } => metrics.observe_log_upload(*outcome, *files, *bytes),
-        Record::LaunchFailed => metrics.count_launch_failure(),
-        Record::Accepted { .. } | Record::StopRequested { .. } | Record::Reinit { .. } => {}
+        Observed::LaunchFailed => metrics.count_launch_failure(),
+        Observed::Accepted { .. } | Observed::StopRequested { .. } | Observed::Reinit { .. } => {}
     }
 }
 
@@ -344,12 +344,12 @@ mod tests {
     #[test]
     fn what_resources_cost_is_counted_by_whether_they_were_there() {
         let metrics = Metrics::new();
-        let record = Record::Localized {
+        let observed = Observed::Localized {
             outcome: CallOutcome::Ok,
             took: Duration::from_secs(2),
             resources: vec![(CacheUse::Miss, 5), (CacheUse::Hit, 7)],
         };
-        record_metrics(&metrics, &record);
+        count(&metrics, &observed);
         let text = metrics.encode();
         for line in [
             "nm_agent_localized_bytes_total{cache=\"miss\"} 5\n",

@@ -107,13 +107,13 @@ fn stored(core: &mut Core) -> Option<DrainRecord> {
 #[test]
 fn the_next_agent_is_drained_too_and_the_containers_time_goes_on() {
     let mut before = core();
-    before.config.remembers = true;
+    before.recorder = Recorder::new(true, 0);
     before.drain(order(DrainMode::Quick, 1_000), at(5));
     let drain = stored(&mut before);
     let before = before.drain_state();
 
     let mut next = unregistered_core();
-    next.config.remembers = true;
+    next.recorder = Recorder::new(true, 0);
     let state = RestoredState {
         drain: drain.clone(),
         ..RestoredState::default()
@@ -134,7 +134,7 @@ fn the_next_agent_is_drained_too_and_the_containers_time_goes_on() {
 #[test]
 fn a_time_that_is_over_when_the_next_agent_starts_is_over() {
     let mut before = core();
-    before.config.remembers = true;
+    before.recorder = Recorder::new(true, 0);
     before.drain(order(DrainMode::Fast, 1_000), at(5));
     let drain = stored(&mut before);
     let mut next = unregistered_core();

@@ -246,7 +246,7 @@ fn a_container_that_the_policy_leaves_out_is_left_out_by_the_next_agent_too() {
         (Policy::None, vec![]),
     ] {
         let mut before = node();
-        before.core.config.remembers = true;
+        before.core.recorder = Recorder::new(true, 0);
         before.core.config.log_aggregation.as_mut().unwrap().policy = policy;
         for (number, status) in [(2, 0), (3, 1)] {
             before.run(number);
@@ -257,7 +257,7 @@ fn a_container_that_the_policy_leaves_out_is_left_out_by_the_next_agent_too() {
         assert_eq!(numbers, expected, "{policy:?}");
 
         let mut after = node();
-        let record = before.core.application_records[&APP].clone();
+        let record = before.core.recorder.application(&APP).unwrap().clone();
         let settled: BTreeSet<ContainerName> = settled.into_iter().collect();
         let state = RestoredState {
             applications: vec![(APP, record)],

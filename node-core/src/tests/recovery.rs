@@ -88,8 +88,7 @@ struct CrashingNode {
 
 fn remembering_core() -> Core {
     let mut core = unregistered_core();
-    core.config.remembers = true;
-    core.config.boot = 1;
+    core.recorder = Recorder::new(true, 1);
     core
 }
 

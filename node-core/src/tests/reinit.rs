@@ -212,7 +212,7 @@ fn resources_that_come_after_the_containers_end_get_no_links() {
     fetched(&mut node, LocalizeFor::Running, "a");
     let effects = node.core.take_effects();
     assert!(effects.is_empty(), "{effects:?}");
-    assert_eq!(node.core.containers[&id].localized, []);
+    assert_eq!(node.core.containers[&id].setups.localized(), []);
 }
 
 #[test]
@@ -222,10 +222,8 @@ fn a_container_killed_during_its_restart_holds_no_context() {
     node.core.restart_container(asker(), id, node.now).unwrap();
     node.core.stop_container(asker(), id, node.now).unwrap();
     node.exit(1, 143);
-    let record = &node.core.containers[&id];
-    assert!(
-        record.context.is_none() && !record.setup_state.is_changing() && record.previous.is_none()
-    );
+    let setups = &node.core.containers[&id].setups;
+    assert!(!setups.has_context() && !setups.is_changing() && !setups.can_roll_back());
 }
 
 /// Re-initializes container 1 with a resource for this link, up to the launch after it. Returns the

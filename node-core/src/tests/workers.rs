@@ -57,7 +57,7 @@ fn a_refused_launch_completes_the_container_and_counts_no_failed_launch() {
     };
     node.core.handle(refused, node.now, 0);
     let effects = node.core.take_effects();
-    let is_failure = |effect: &Effect| matches!(effect, Effect::Record(Record::LaunchFailed));
+    let is_failure = |effect: &Effect| matches!(effect, Effect::Observe(Observed::LaunchFailed));
     assert!(!effects.iter().any(is_failure), "{effects:?}");
     assert_eq!(
         effects.iter().filter_map(Work::of).collect::<Vec<_>>(),
@@ -255,7 +255,7 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
     node.core.handle(event, node.now, 5_000_000);
     let mut recorded = Vec::new();
     for effect in node.core.take_effects() {
-        if let Effect::Record(Record::Localized {
+        if let Effect::Observe(Observed::Localized {
             outcome,
             took,
             resources,
@@ -272,7 +272,7 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
 #[test]
 fn a_process_is_given_up_behind_the_record_of_its_end_and_not_before() {
     let mut node = Node::new();
-    node.core.config.remembers = true;
+    node.core.recorder = Recorder::new(true, 0);
     node.run(1);
     node.work();
     node.exit(1, 3);

@@ -8,7 +8,7 @@ use localize::LocalizedResource;
 use log_aggregation::Outcome;
 use log_aggregation::upload::{UploadError, Uploaded};
 use node_core::recovery::Stage;
-use node_core::{Effect, LaunchOrder, LocalizeFor, LogOrder, Record, StoreOrder, WorkerEvent};
+use node_core::{Effect, LaunchOrder, LocalizeFor, LogOrder, Observed, StoreOrder, WorkerEvent};
 use node_manager::recovery::writes_of;
 use records::{ApplicationId, ContainerExitStatus, ContainerId};
 use sched::ContainerSpec;
@@ -76,7 +76,7 @@ impl Agent {
             }
             Effect::AllEnded => self.all_ended(context),
             Effect::HeartbeatNow => self.beat_early(context),
-            Effect::Record(record) => self.record(record, context),
+            Effect::Observe(observed) => self.observe(observed, context),
             Effect::Link(order) => context.check(self.told.link(order.id, &order.resources)),
             Effect::UseSets { id, sets } => self.told.use_sets(id, sets),
             Effect::ReleaseResources(id) => {
@@ -97,9 +97,9 @@ impl Agent {
         }
     }
 
-    fn record(&mut self, record: Record, context: &mut Context) {
-        context.check(self.told.record(&record));
-        if let Record::Note(note) = record {
+    fn observe(&mut self, observed: Observed, context: &mut Context) {
+        context.check(self.told.observed(&observed));
+        if let Observed::Note(note) = observed {
             let node = self.node;
             context.observe(Observation::Noted { node, note });
         }

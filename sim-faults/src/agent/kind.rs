@@ -19,6 +19,6 @@ macro_rules! kinds {
 
 kinds! {
     Adopt AllEnded ApplyLimits CleanUp DeleteLogs EndPipelines FinishApplication ForceKill
-    ForgetResources HeartbeatNow InitializeApplication Launch Link Localize Logs Pause Reap Record
+    ForgetResources HeartbeatNow InitializeApplication Launch Link Localize Logs Observe Pause Reap
     ReleaseResources Resume SetNodeResource SetQueuingLimit SetRmIdentifier Signal Store Terminate UseSets
 }

@@ -11,8 +11,8 @@ use localize::{ContainerDirs, ContainerFolder};
 use log_aggregation::policy::Policy;
 use node_core::recovery::{Decided, Leftover, Pending, Recovered, Suspects, decide, judge};
 use node_core::{
-    Attempts, Core, CoreConfig, CoreParts, Effect, LogAggregation, Machine as MachineName, Record,
-    RestoredState, Runtimes, ServiceMetadata,
+    Attempts, Core, CoreConfig, CoreParts, Effect, LogAggregation, Machine as MachineName,
+    Observed, RestoredState, Runtimes, ServiceMetadata,
 };
 use node_manager::recovery::{FoundState, KeyWriter, SPACES};
 use node_manager::resource_manager::{Intervals, NodeDescription, Session};
@@ -175,7 +175,7 @@ impl Agent {
     /// come still wait for them.
     fn known(&self, effects: &[Effect]) -> Known {
         let starting = |effect: &Effect| {
-            if let Effect::Record(Record::Note(Note::Started { id, .. })) = effect {
+            if let Effect::Observe(Observed::Note(Note::Started { id, .. })) = effect {
                 Some(*id)
             } else {
                 None

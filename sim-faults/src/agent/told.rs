@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use localize::{LocalizedResource, SetNumber, UsedSets};
-use node_core::{Core, LaunchOrder, LogOrder, Record};
+use node_core::{Core, LaunchOrder, LogOrder, Observed};
 use node_view::snapshot::{ApplicationState, NodeSnapshot};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{ContainerQueuingLimit, ContainerSpec};
@@ -190,8 +190,8 @@ impl Told {
     }
 
     /// A container is recorded as completed once.
-    pub(super) fn record(&mut self, record: &Record) -> Checked {
-        if let Record::Completed { completion, .. } = record
+    pub(super) fn observed(&mut self, observed: &Observed) -> Checked {
+        if let Observed::Completed { completion, .. } = observed
             && !self.completed.insert(completion.id)
         {
             return Err(Finding::of(completion.id, "completes twice"));
