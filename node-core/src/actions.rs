@@ -177,7 +177,7 @@ impl Core {
             &mut self.journal,
             &mut self.logs,
             &mut self.applications,
-            &mut self.increased,
+            &mut self.increases,
             &mut self.started,
             &mut self.ledger,
         ];

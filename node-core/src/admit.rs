@@ -12,11 +12,12 @@ use records::{ApplicationAttemptId, ContainerId, ContainerState, EpochMillis, No
 use sched::{ContainerRetryContext, ContainerSpec, Event, Refusal};
 use wire::exception::{HadoopException, RemoteException};
 
+use super::Core;
 use super::effect::Observed;
 use super::stories::Happening;
-use super::{Container, Core};
 use crate::applications::Added;
 use crate::call::{Asker, StartOutcome, StartRequest};
+use crate::container::Container;
 use crate::setups::Setups;
 use crate::token::ContainerToken;
 
@@ -145,7 +146,7 @@ impl Core {
                 format!("The auxService:{name} does not exist"),
             ));
         }
-        if self.stopping {
+        if self.applications.is_stopping() {
             return refused(yarn_exception(
                 "Container start failed as the NodeManager is in the process of shutting down"
                     .to_owned(),
@@ -166,7 +167,7 @@ impl Core {
     /// The node is not registered, so that this cannot be told yet. Hadoop's clients repeat a call
     /// that fails with `NMNotYetReadyException`; a Java node calls the token that of a previous RM.
     fn is_of_this_registration(&self, token: &ContainerToken) -> Result<bool, RemoteException> {
-        let current = self.rm_identifier.ok_or_else(|| {
+        let current = self.registration.identifier().ok_or_else(|| {
             RemoteException::new(
                 HadoopException::NmNotYetReady,
                 "the node is registering with the ResourceManager; try again",

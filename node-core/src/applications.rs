@@ -70,6 +70,11 @@ pub struct Applications {
     by_id: BTreeMap<ApplicationId, Application>,
     /// Finished applications, by the time at which their logs are deleted.
     log_deletions: BTreeSet<(MonoMillis, ApplicationId)>,
+    /// Set once the agent is stopping: no container starts any more.
+    is_stopping: bool,
+    /// Whether a caller waits until no container lives. Set by a stop and by a resync that keeps no
+    /// containers.
+    is_end_awaited: bool,
 }
 
 /// Result of adding a container.
@@ -241,6 +246,43 @@ impl Applications {
             *at = Some(delete_logs_at);
             self.log_deletions.insert((delete_logs_at, *id));
         }
+    }
+
+    /// Begins the end of the agent: its callers wait until no container lives.
+    pub fn stop(&mut self) {
+        self.is_stopping = true;
+        self.is_end_awaited = true;
+    }
+
+    /// Returns whether the agent is stopping, so that no container starts any more.
+    #[must_use]
+    pub const fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
+    /// Notes that a caller waits until no container lives.
+    pub fn await_end(&mut self) {
+        self.is_end_awaited = true;
+    }
+
+    /// Returns whether a caller waits until no container lives.
+    #[must_use]
+    pub const fn is_end_awaited(&self) -> bool {
+        self.is_end_awaited
+    }
+
+    /// Returns whether a caller waited for the end of all containers, which has come.
+    pub fn take_all_ended(&mut self) -> bool {
+        let is_over = self.is_end_awaited && self.live_containers() == 0;
+        self.is_end_awaited &= !is_over;
+        is_over
+    }
+
+    /// Returns the number of containers that are not done.
+    #[must_use]
+    pub fn live_containers(&self) -> usize {
+        let applications = self.by_id.values();
+        applications.map(|application| application.live.len()).sum()
     }
 
     /// When the next logs are due for deletion.

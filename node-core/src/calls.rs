@@ -136,7 +136,7 @@ impl Core {
         let grows = before.resource != spec.resource && before.resource.fits_in(spec.resource);
         let promoted = before.execution_type == ExecutionType::Opportunistic
             && spec.execution_type == ExecutionType::Guaranteed;
-        if (grows || promoted) && self.increased.0.contains_key(&id) {
+        if (grows || promoted) && self.increases.has(&id) {
             return Err(yarn_exception(format!(
                 "Container {id} resource is being increased -or- is undergoing ExecutionType promoted."
             )));
@@ -148,7 +148,7 @@ impl Core {
             // The increase of a container that has ended is of no use to its AM.
             if grows && view.state.container_state() != ContainerState::Complete {
                 let facts = Arc::clone(&container.facts);
-                self.increased.0.insert(id, Increase { spec, facts });
+                self.increases.add(Increase { spec, facts });
             }
         }
         self.recorder.updated(id, identifier);

@@ -1,18 +1,16 @@
-//! What an earlier agent has left goes on step by step after a crash. The judgement is
-//! [`crate::recovery::judge`]'s; here are the effects that wait, and the effects that never come.
+//! Works of an earlier agent after a crash: they go on step by step. [`crate::recovery::judge`]
+//! decides which; this module keeps the effects that wait, and drops those that never come.
 //!
 //! Effects of works that are held are kept back on their way out. An order that ends a container
 //! lets its held effects go first, since the order's answer follows from theirs.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use container_runtime::launch::LaunchEvent;
 use log_aggregation::Outcome;
 use log_aggregation::upload::UploadError;
-use node_view::snapshot::RecoveryNotice;
 use records::{ApplicationId, ContainerExitStatus, ContainerId, MonoMillis, Now};
 use sched::ContainerState;
 
@@ -132,8 +130,7 @@ impl Core {
         self.careful.suspects = suspects;
         if let Some(work) = failed {
             tracing::error!(%work, "was in progress at two crashes in a row, and fails");
-            let notice = &mut Arc::make_mut(&mut self.config.about).recovery;
-            notice.failed = Some(format!(
+            self.condition.recovery_notice().failed = Some(format!(
                 "{work} failed, after two crashes in a row during it"
             ));
         }
@@ -173,8 +170,7 @@ impl Core {
 
     fn show_held(&mut self) {
         let held = self.careful.suspects.held.len();
-        let notice: &mut RecoveryNotice = &mut Arc::make_mut(&mut self.config.about).recovery;
-        notice.held = held;
+        self.condition.recovery_notice().held = held;
     }
 
     /// Whether a work has begun and not ended. Adoptions have no end: they are over by the next

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use launch_context::ContextLimits;
-use node_view::snapshot::About;
+use log_aggregation::policy::Policy;
+use time::UtcOffset;
 
-use super::{LogAggregation, Runtimes};
+use crate::runtimes::Runtimes;
 
 /// Configuration of the core.
 #[derive(Clone, Debug)]
 pub struct CoreConfig {
-    /// Facts about the node that pages show. All but its health and log directories do not change.
-    pub about: Arc<About>,
     /// Machine in container statuses.
     pub machine: Machine,
     /// Value of `yarn.nodemanager.log.retain-seconds`, in milliseconds.
@@ -49,3 +48,14 @@ pub struct Machine {
 
 /// Metadata of auxiliary services by name. A name that is not in it does not exist for AMs.
 pub type ServiceMetadata = Arc<BTreeMap<String, Vec<u8>>>;
+
+/// Aggregation of a node's logs as far as the core decides on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogAggregation {
+    /// Policy for applications without one of their own.
+    pub policy: Policy,
+    /// Whether logs are deleted on the node once they are uploaded.
+    pub local_cleanup: bool,
+    /// Offset of the node's time, for texts.
+    pub utc_offset: UtcOffset,
+}

@@ -3,20 +3,14 @@
 //!
 //! `sched` refuses and ends containers, by the extent in force. This module decides the extent:
 //! from the order on only the queue is drained; when the time given to containers is over, the
-//! extent is that of the ordered mode. Where records
-//! are kept, a drain outlives the agent: the node comes back drained, and the containers' time goes
-//! on.
+//! extent is that of the ordered mode. Where records are kept, a drain outlives the agent: the node
+//! comes back drained, and the containers' time goes on.
 
-use std::sync::Arc;
-
-use node_view::operator::{DrainMode, DrainState};
-use node_view::overview::Decision;
+use node_view::operator::DrainMode;
 use node_view::snapshot::{DrainNotice, NodeHealth};
-use records::{EpochMillis, ExecutionType, MonoMillis, Now};
-use sched::{DrainExtent, Event};
+use records::{EpochMillis, MonoMillis, Now};
+use sched::DrainExtent;
 
-use super::effect::Effect;
-use super::{Core, StoreOrder};
 use crate::recovery::{DrainRecord, RecordClock, past};
 
 /// Characters of the reason, which every heartbeat carries.
@@ -37,7 +31,7 @@ pub struct DrainOrder {
 
 /// Drain under way.
 #[derive(Clone, Debug)]
-pub(super) struct Drain {
+pub(crate) struct Drain {
     order: DrainOrder,
     since: EpochMillis,
     /// Clock of that time.
@@ -58,7 +52,8 @@ const fn extent(mode: DrainMode) -> DrainExtent {
 }
 
 impl Drain {
-    fn new(order: DrainOrder, boot: u64, now: Now) -> Self {
+    /// Returns the drain that begins with an order.
+    pub(crate) fn new(order: DrainOrder, boot: u64, now: Now) -> Self {
         let ends = extent(order.mode) > DrainExtent::Queue;
         let waits = ends && order.within_ms > 0;
         Self {
@@ -71,7 +66,7 @@ impl Drain {
     }
 
     /// Returns the drain of an earlier agent; `None` if its mode is unknown.
-    fn restored(record: DrainRecord, boot: u64, now: Now) -> Option<Self> {
+    pub(crate) fn restored(record: DrainRecord, boot: u64, now: Now) -> Option<Self> {
         let modes = [DrainMode::Graceful, DrainMode::Quick, DrainMode::Fast];
         let mode = modes
             .into_iter()
@@ -90,7 +85,8 @@ impl Drain {
         Some(drain)
     }
 
-    fn record(&self) -> DrainRecord {
+    /// Returns the drain for the next agent.
+    pub(crate) fn record(&self) -> DrainRecord {
         DrainRecord {
             mode: self.order.mode.as_str().to_owned(),
             within_ms: self.order.within_ms,
@@ -102,12 +98,27 @@ impl Drain {
     }
 
     /// Returns the time at which the containers' own time is over.
-    pub(super) fn deadline(&self) -> Option<MonoMillis> {
+    pub(crate) fn deadline(&self) -> Option<MonoMillis> {
         self.deadline
     }
 
+    /// Returns the order in force.
+    pub(crate) const fn order(&self) -> &DrainOrder {
+        &self.order
+    }
+
+    /// Returns the drain that goes on when the containers' own time is over; `None`: it is not.
+    pub(crate) fn after_deadline(&self, now: MonoMillis) -> Option<Self> {
+        let is_over = self.deadline.is_some_and(|at| at <= now);
+        is_over.then(|| Self {
+            deadline: None,
+            is_ending: true,
+            ..self.clone()
+        })
+    }
+
     /// Returns the extent in force.
-    fn extent(&self) -> DrainExtent {
+    pub(crate) fn extent(&self) -> DrainExtent {
         if self.is_ending {
             extent(self.order.mode)
         } else {
@@ -120,7 +131,7 @@ impl Drain {
     /// The node stays healthy as long as a container may go on: of an unhealthy node the
     /// ResourceManager ends them all. When all are ended it is unhealthy, the only state of a
     /// node's own in which the ResourceManager places no guaranteed container on it.
-    pub(super) fn add_to(&self, health: &mut NodeHealth) {
+    pub(crate) fn add_to(&self, health: &mut NodeHealth) {
         if self.extent() == DrainExtent::All {
             health.healthy = false;
         }
@@ -131,7 +142,8 @@ impl Drain {
         health.updated_at = health.updated_at.max(self.since);
     }
 
-    fn notice(&self) -> DrainNotice {
+    /// Returns the drain for people.
+    pub(crate) fn notice(&self) -> DrainNotice {
         let DrainOrder {
             mode,
             within_ms,
@@ -148,93 +160,5 @@ impl Drain {
             ends_at: ends.then(|| EpochMillis(self.since.0.saturating_add(within_ms))),
             is_ending: self.is_ending,
         }
-    }
-}
-
-impl Core {
-    /// Drains the node, in place of an earlier order.
-    pub fn drain(&mut self, order: DrainOrder, now: Now) {
-        let drain = Drain::new(order, self.recorder.boot(), now);
-        self.decided(Decision::Drain(Box::new(drain.notice())), now);
-        self.set_drain(Some(drain), now);
-    }
-
-    /// Puts the node back into service. Returns whether it was drained.
-    pub fn cancel_drain(&mut self, by: &str, now: Now) -> bool {
-        let was_drained = self.drain.is_some();
-        if was_drained {
-            let by = by.to_owned();
-            self.decided(Decision::DrainCancelled { by }, now);
-            self.set_drain(None, now);
-        }
-        was_drained
-    }
-
-    /// Drains the node again as an earlier agent was ordered to.
-    pub(super) fn restore_drain(&mut self, record: DrainRecord, now: Now) {
-        match Drain::restored(record, self.recorder.boot(), now) {
-            Some(drain) => {
-                tracing::info!(order = ?drain.order, "the node stays drained");
-                self.set_drain(Some(drain), now);
-            }
-            None => {
-                tracing::warn!("a drain of an unknown mode is left out: the node is in service")
-            }
-        }
-    }
-
-    /// Ends the containers of the drain's mode when their time is over.
-    pub(super) fn end_drain_in_time(&mut self, now: Now) {
-        let is_due = |drain: &Drain| drain.deadline.is_some_and(|at| at <= now.mono);
-        let Some(mut drain) = self.drain.clone().filter(is_due) else {
-            return;
-        };
-        drain.deadline = None;
-        drain.is_ending = true;
-        self.decided(Decision::DrainEnds, now);
-        self.set_drain(Some(drain), now);
-    }
-
-    fn set_drain(&mut self, drain: Option<Drain>, now: Now) {
-        let extent = drain.as_ref().map(Drain::extent);
-        let notice = drain.as_ref().map(Drain::notice);
-        if self.recorder.are_kept() {
-            let record = drain.as_ref().map(|drain| Box::new(drain.record()));
-            self.effects.push(Effect::Store(StoreOrder::Drain(record)));
-        }
-        self.drain = drain;
-        Arc::make_mut(&mut self.config.about).drain = notice;
-        self.add_up_health();
-        self.must_feed(Event::Drain(extent), now);
-        // The ResourceManager should place nothing here from now on.
-        self.effects.push(Effect::HeartbeatNow);
-    }
-
-    /// Returns the drain for operators, with the containers that are still to end.
-    pub(super) fn drain_state(&self) -> Option<DrainState> {
-        let drain = self.drain.as_ref()?;
-        let DrainNotice {
-            reason,
-            by,
-            since,
-            ends_at,
-            is_ending,
-            ..
-        } = drain.notice();
-        let living = |kind| {
-            let views = self.scheduler.summaries();
-            let living = views.filter(|each| each.spec.execution_type == kind);
-            living.filter(|each| !each.state.has_ended()).count()
-        };
-        Some(DrainState {
-            mode: drain.order.mode,
-            reason,
-            by,
-            since_ms: since.0,
-            ends_at_ms: ends_at.map(|at| at.0),
-            is_ending,
-            guaranteed_left: living(ExecutionType::Guaranteed),
-            opportunistic_left: living(ExecutionType::Opportunistic),
-        })
     }
 }

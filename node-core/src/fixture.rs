@@ -37,7 +37,6 @@ pub fn parts(attempts: Arc<dyn Attempts>) -> CoreParts {
     };
     CoreParts {
         config: CoreConfig {
-            about: Arc::new(node_view::fixture::about()),
             machine: Machine {
                 name: "machine-1".to_owned(),
                 address: "192.0.2.1".to_owned(),
@@ -53,6 +52,7 @@ pub fn parts(attempts: Arc<dyn Attempts>) -> CoreParts {
             remembers: false,
             boot: 0,
         },
+        about: Arc::new(node_view::fixture::about()),
         scheduler: ContainerScheduler::new(scheduler, Resource::new(8192, 8)),
         attempts,
     }

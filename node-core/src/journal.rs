@@ -1,5 +1,4 @@
-//! The node's recent past for the live page: decisions, counts over time, and the contact to the
-//! ResourceManager.
+//! The node's recent past for the live page: decisions and counts over time.
 
 use std::sync::Arc;
 
@@ -7,37 +6,26 @@ use node_view::overview::{
     Decision, DecisionKind, History, ListedContainer, Listing, NodeOverview, RecentDecisions, words,
 };
 use node_view::snapshot::{Counts, RmContact};
-use records::{MonoMillis, Now};
+use records::Now;
 use sched::{Completion, ContainerSummary};
 
 use super::{Core, Effect};
+use crate::condition::Shows;
 use crate::end::{End, Part};
 
 /// Characters of a failed container's diagnostics that its decision carries: one line of a page.
 const DIAGNOSTICS_CHARS_MAX: usize = 160;
 
-/// Decisions, counts over time, and the contact to the ResourceManager.
+/// Decisions, and counts over time.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     decisions: RecentDecisions,
     history: History,
-    rm: RmContact,
-    rm_since: MonoMillis,
     /// Number that rises with each change that an overview may show.
     revision: u64,
 }
 
 impl Journal {
-    /// Returns the contact to the ResourceManager.
-    pub(super) const fn rm(&self) -> RmContact {
-        self.rm
-    }
-
-    /// Returns the contact to the ResourceManager and the time at which it became so.
-    pub(super) const fn rm_contact(&self) -> (RmContact, MonoMillis) {
-        (self.rm, self.rm_since)
-    }
-
     fn decided(&mut self, decision: Decision, now: Now) {
         self.decisions.push(now.wall, decision);
         self.revision += 1;
@@ -56,30 +44,6 @@ impl Core {
     #[must_use]
     pub fn live_revision(&self) -> u64 {
         self.journal.revision
-    }
-
-    /// Records that a heartbeat was not answered.
-    pub fn heartbeat_failed(&mut self, now: Now) {
-        if self.rm_identifier.is_some() && self.set_rm_contact(RmContact::Silent, now) {
-            self.decided(Decision::RmSilent, now);
-        }
-    }
-
-    pub(super) fn heartbeats_answered_again(&mut self, now: Now) {
-        if self.journal.rm == RmContact::Silent && self.set_rm_contact(RmContact::Registered, now) {
-            self.decided(Decision::RmBack, now);
-        }
-    }
-
-    /// Records the contact to the ResourceManager. Returns whether it has changed.
-    pub(super) fn set_rm_contact(&mut self, contact: RmContact, now: Now) -> bool {
-        let journal = &mut self.journal;
-        if journal.rm == contact {
-            return false;
-        }
-        (journal.rm, journal.rm_since) = (contact, now.mono);
-        journal.revision += 1;
-        true
     }
 
     pub(super) fn decided(&mut self, decision: Decision, now: Now) {
@@ -106,9 +70,9 @@ impl Core {
         decision
     }
 
-    /// Records that a page would look different.
-    pub(super) fn journal_changed(&mut self) {
-        self.journal.revision += 1;
+    /// Records whether a page would look different.
+    pub(super) fn show(&mut self, Shows(differs): Shows) {
+        self.journal.revision += u64::from(differs);
     }
 
     /// Records the counts after an event of the scheduler.
@@ -121,7 +85,7 @@ impl Core {
     /// Returns the contact to the ResourceManager and the counts of containers.
     #[must_use]
     pub fn glance(&self) -> (RmContact, Counts) {
-        (self.journal.rm, self.numbers().counts)
+        (self.registration.contact().0, self.numbers().counts)
     }
 
     /// Returns the overview. Costs a walk over the containers, so it is meant for pages on demand.
@@ -136,8 +100,8 @@ impl Core {
         let waiting = scheduler.queue();
         let waiting = waiting.filter_map(|queued| scheduler.summary(&queued.id).map(listed));
         NodeOverview {
-            about: Arc::clone(&self.config.about),
-            rm: (self.journal.rm, self.journal.rm_since),
+            about: Arc::clone(self.condition.about()),
+            rm: self.registration.contact(),
             numbers,
             running: Listing::cut(running, running_total),
             waiting: Listing::cut(waiting, counts.waiting as usize),
@@ -161,7 +125,7 @@ mod tests {
     use container_runtime::launch::LaunchEvent;
     use node_view::overview::decision_words;
     use node_view::snapshot::Counts;
-    use records::{ContainerExitStatus, ExecutionType};
+    use records::{ContainerExitStatus, ExecutionType, MonoMillis};
     use sched::ContainerQueuingLimit;
     use test_support::ids::container as container_id;
 

@@ -114,7 +114,7 @@ mod tests {
         let mut now_ms = 0;
         for pause_ms in [60_000, 120_000, 240_000, 480_000, 600_000, 600_000] {
             assert_eq!(health.deadline(), Some(MonoMillis(now_ms + pause_ms)));
-            // What still fails meanwhile changes nothing.
+            // A failure during the pause changes nothing.
             fail(&mut health, 5, now_ms + 1);
             health.tick(MonoMillis(now_ms + pause_ms - 1));
             assert!(health.complaint().is_some());

@@ -11,26 +11,31 @@
 //! |---|---|
 //! | `admit` | `startContainers`: its checks and the acceptance of a container |
 //! | `calls` | other calls of AMs: stop, status, update, signal |
-//! | `setups`, `setup_state` | launch contexts and resources of a container, and which the next launch takes |
 //! | `reinit` | other launch contexts and more resources for running containers |
 //! | `resource_manager` | registration, heartbeat, orders of the ResourceManager |
 //! | `worker_events` | results of localizer, launcher, isolation and monitor |
 //! | `actions` | actions of the scheduler, turned into effects |
+//! | `container` | a container, beside the scheduler's state of it |
+//! | `setups` | launch contexts and resources of a container |
+//! | `setup_state` | which of them the next launch takes |
 //! | `end` | the end of a container, which all parts are told |
 //! | `call`, `effect`, `order` | the vocabulary of calls, effects, and the orders in them |
 //! | `report` | read-only views of containers for heartbeats, AMs and web pages |
-//! | `health` | the node's health, from its disks and health scripts |
+//! | `condition` | the node's health, from its disks, health scripts and launches, and its drain |
 //! | `logs` | aggregation of logs: orders and outcomes |
-//! | `recorder`, `remember` | records for the next agent, and when they change |
+//! | `recorder` | records for the next agent |
+//! | `remember` | when they change |
 //! | `restore` | containers and applications of an earlier agent |
 //! | `recovery` | records for the next agent, and what they mean |
 //! | `careful` | works of an earlier agent after a crash: which go on, which wait |
 //! | `drain` | the drain of the node: modes, time limit, and what is told about it |
+//! | `draining` | orders to drain the node |
 //! | `operator` | what operators ask and order through the admin socket |
 //! | `runtimes` | the runtime that a container asks for |
 //! | `token`, `messages` | container tokens as they come in, messages as they go out |
 //! | `stories` | what has happened to each container, for operators |
-//! | `applications`, `status_ledger`, `started_tokens` | parts with state of their own |
+//! | `applications`, `registration` | parts with state of their own |
+//! | `status_ledger`, `increases`, `started_tokens` | the same, which learn of each end |
 //! | `aggregated`, `log_reports` | what became of uploaded logs |
 //! | `journal` | decisions and counts over time, for the live page |
 //!
@@ -44,14 +49,17 @@ pub mod applications;
 mod call;
 mod calls;
 mod careful;
+mod condition;
 mod config;
+mod container;
 mod diagnostics_budget;
 mod drain;
+mod draining;
 mod effect;
 mod end;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
-mod health;
+mod increases;
 mod journal;
 mod launch_health;
 mod log_reports;
@@ -61,6 +69,7 @@ mod operator;
 mod order;
 mod recorder;
 pub mod recovery;
+mod registration;
 mod reinit;
 mod remember;
 mod report;
@@ -81,11 +90,10 @@ mod worker_events;
 
 pub use admit::is_unauthorized;
 pub use call::{Asker, StartOutcome, StartRequest, UpdateRequest};
-pub use config::{CoreConfig, Machine, ServiceMetadata};
+pub use condition::HealthEvent;
+pub use config::{CoreConfig, LogAggregation, Machine, ServiceMetadata};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
 pub use effect::{Effect, LocalizeFor, Observed, ReinitStage};
-pub use health::HealthEvent;
-pub use logs::LogAggregation;
 pub use messages::Increase;
 pub use order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 pub use reinit::ReinitRequest;
@@ -97,73 +105,24 @@ pub use token::{ContainerToken, TokenFacts, read_spec};
 pub use worker_event::WorkerEvent;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use launch_context::ContextBudget;
-use localize::{ContainerDirs, UserName};
+use node_view::snapshot::About;
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
 use wire::exception::RemoteException;
 
 use crate::applications::Applications;
-use crate::end::{End, Part};
+use crate::condition::Condition;
+use crate::container::Container;
+use crate::increases::Increases;
 use crate::messages::Status;
 use crate::recorder::Recorder;
+use crate::registration::Registration;
 use crate::runtimes::RuntimeChecks;
-use crate::setups::Setups;
 use crate::started_tokens::StartedTokens;
 use crate::status_ledger::StatusLedger;
-
-/// Container, beside the scheduler's state of it.
-#[derive(Debug)]
-struct Container {
-    /// Facts of the last token.
-    facts: Arc<TokenFacts>,
-    user: UserName,
-    setups: Setups,
-    /// Folders that the first launch made, for the launches after it.
-    dirs: Arc<OnceLock<ContainerDirs>>,
-    /// Duration of the localization; zero for a container without resources.
-    localized_in: Duration,
-    /// Time at which the `startContainers` call arrived, for the launch histogram.
-    accepted_us: u64,
-    /// Set once a process has been started: then statuses contain the node's address.
-    had_process: bool,
-    /// Set once the completion is in the ledger.
-    completion_noted: bool,
-    /// The RM has acknowledged a completion that has not happened here yet: it took the container
-    /// for lost or expired. It is forgotten when it is done, and reported like any other until
-    /// then.
-    acknowledged_early: bool,
-}
-
-impl Container {
-    /// Returns a container that has nothing yet but this.
-    fn new(facts: TokenFacts, user: UserName, setups: Setups) -> Self {
-        Self {
-            facts: Arc::new(facts),
-            user,
-            setups,
-            dirs: Arc::default(),
-            localized_in: Duration::ZERO,
-            accepted_us: 0,
-            had_process: false,
-            completion_noted: false,
-            acknowledged_early: false,
-        }
-    }
-}
-
-/// Resource increases that no answered heartbeat has carried yet. At most one per known container.
-#[derive(Debug, Default)]
-struct Increased(BTreeMap<ContainerId, Increase>);
-
-impl Part for Increased {
-    fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
-        self.0.remove(&end.id());
-    }
-}
 
 /// State of the NodeManager. One task owns it.
 pub struct Core {
@@ -174,23 +133,14 @@ pub struct Core {
     runtimes: RuntimeChecks,
     ledger: StatusLedger<Status>,
     started: StartedTokens,
-    increased: Increased,
-    /// Identifier of the current registration; `None` before the first and during a resync, when
-    /// nothing may start.
-    rm_identifier: Option<i64>,
-    /// Set once the agent is stopping: no container starts any more.
-    stopping: bool,
-    /// Whether a caller waits until no container lives. Set by a stop and by a resync that keeps no
-    /// containers.
-    awaits_end: bool,
+    increases: Increases,
+    registration: Registration,
     attempts: Arc<dyn Attempts>,
     /// Budget of the launch contexts that wait here and in the launcher's queue.
     contexts: Arc<ContextBudget>,
     journal: journal::Journal,
     stories: stories::Stories,
-    health: health::Health,
-    /// Drain that an operator has ordered.
-    drain: Option<drain::Drain>,
+    condition: Condition,
     logs: logs::Logs,
     /// Records for the next agent.
     recorder: Recorder,
@@ -218,6 +168,9 @@ pub trait Attempts: Send + Sync {
 pub struct CoreParts {
     /// Configuration of the core.
     pub config: CoreConfig,
+    /// Facts about the node that pages show. All but its condition and its log directories do not
+    /// change.
+    pub about: Arc<About>,
     /// Scheduler that decides which containers run.
     pub scheduler: ContainerScheduler,
     /// Attempts whose NMTokens are good, shared with the RPC connections.
@@ -232,6 +185,7 @@ impl Core {
         let contexts = ContextBudget::new(parts.config.contexts);
         let runtimes = RuntimeChecks::new(parts.config.runtimes);
         let recorder = Recorder::new(parts.config.remembers, parts.config.boot);
+        let condition = Condition::new(parts.about);
         Self {
             config: parts.config,
             scheduler: parts.scheduler,
@@ -240,16 +194,13 @@ impl Core {
             runtimes,
             ledger: StatusLedger::new(track_stopped_ms),
             started: StartedTokens::default(),
-            increased: Increased::default(),
-            rm_identifier: None,
-            stopping: false,
-            awaits_end: false,
+            increases: Increases::default(),
+            registration: Registration::default(),
             attempts: parts.attempts,
             contexts,
             journal: journal::Journal::default(),
             stories: stories::Stories::default(),
-            health: health::Health::default(),
-            drain: None,
+            condition,
             logs: logs::Logs::default(),
             recorder,
             careful: careful::Careful::default(),
@@ -262,8 +213,8 @@ impl Core {
     #[must_use]
     pub fn next_deadline(&self) -> Option<MonoMillis> {
         let logs = self.applications.next_log_deletion();
-        let drain = self.drain.as_ref().and_then(drain::Drain::deadline);
-        let launches = self.health.next_deadline();
+        let drain = self.condition.drain().and_then(drain::Drain::deadline);
+        let launches = self.condition.next_deadline();
         let works = self.next_look_at_works();
         let all = [self.scheduler.next_deadline(), logs, drain, launches, works];
         all.into_iter().flatten().min()
@@ -273,7 +224,8 @@ impl Core {
     pub fn tick(&mut self, now: Now) {
         self.must_feed(Event::Tick, now);
         self.end_drain_in_time(now);
-        self.probe_launches(now);
+        let shown = self.condition.probe_launches(now);
+        self.show(shown);
         self.look_at_works(now);
         while let Some(id) = self.applications.take_log_deletion(now.mono) {
             self.logs.forget(&id);

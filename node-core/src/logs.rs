@@ -13,7 +13,6 @@ use node_view::outcome::CallOutcome;
 use node_view::snapshot::{AggregatedFile, AggregatedLogs};
 use prost::Message;
 use records::{ApplicationId, ContainerId, ContainerName, MonoMillis, Now};
-use time::UtcOffset;
 use wire::proto::hadoop_yarn::LogAggregationContextProto;
 
 use super::{Core, Effect, Observed, StoreOrder};
@@ -22,17 +21,6 @@ use crate::end::{End, Part};
 use crate::log_reports::{Cycle, LogReports};
 use crate::order::LogOrder;
 use crate::recovery::{AclRecord, ApplicationRecord};
-
-/// Aggregation of a node's logs as far as the core decides on it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LogAggregation {
-    /// Policy for applications without one of their own.
-    pub policy: Policy,
-    /// Whether logs are deleted on the node once they are uploaded.
-    pub local_cleanup: bool,
-    /// Offset of the node's time, for texts.
-    pub utc_offset: UtcOffset,
-}
 
 /// Reads an application's wishes; one without any, or with bytes that are no message, has none. An
 /// absent pattern is an empty one, whatever default the message has for it: Hadoop asks whether the
@@ -63,7 +51,7 @@ pub(super) struct Logs {
     begun: BTreeMap<ApplicationId, Policy>,
     /// Containers of an earlier agent of which no logs are uploaded, until the aggregation of their
     /// application begins.
-    pub(super) settled: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
+    settled: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     /// Reports on uploads.
     pub(super) reports: LogReports,
     /// Logs of running containers that were uploaded.
@@ -71,6 +59,11 @@ pub(super) struct Logs {
 }
 
 impl Logs {
+    /// Takes the containers of an earlier agent of which no logs are uploaded.
+    pub(super) fn settle(&mut self, settled: BTreeMap<ApplicationId, BTreeSet<ContainerName>>) {
+        self.settled = settled;
+    }
+
     /// Forgets an application whose logs are deleted.
     pub(super) fn forget(&mut self, id: &ApplicationId) {
         self.begun.remove(id);
@@ -217,7 +210,7 @@ impl Core {
                 Cycle::Failed
             }
         };
-        let node = log_aggregation::remote::node_name(&self.config.about.node_id);
+        let node = log_aggregation::remote::node_name(&self.condition.about().node_id);
         let time = java_date_of(now.wall, logs.utc_offset);
         let about = (node.as_str(), time.as_str());
         self.logs

@@ -1,4 +1,4 @@
-//! What operators ask of the node through the admin socket.
+//! Answers to operators, who ask through the admin socket.
 
 use node_view::operator::{
     DrainState, Explanation, Holding, Queue, Running, Share, Status, Told, Waiting,
@@ -14,8 +14,8 @@ impl Core {
     /// Returns the state of the node, whose agent is the process `pid`.
     #[must_use]
     pub fn operator_status(&self, pid: u32, now: Now) -> Status {
-        let (about, numbers) = (&self.config.about, self.numbers());
-        let (contact, since) = self.journal.rm_contact();
+        let (about, numbers) = (self.condition.about(), self.numbers());
+        let (contact, since) = self.registration.contact();
         let share = |used: u64, total: u64| Share { used, total };
         Status {
             node_id: about.node_id.to_string(),
@@ -29,7 +29,7 @@ impl Core {
             healthy: about.health.healthy,
             health_report: about.health.report.clone(),
             drain: self.drain_state(),
-            recovery: self.config.about.recovery.words(),
+            recovery: about.recovery.words(),
             memory_mb: share(numbers.allocated.memory_mb, numbers.total.memory_mb),
             vcores: share(numbers.allocated.vcores.into(), numbers.total.vcores.into()),
             running_guaranteed: numbers.counts.running_guaranteed,

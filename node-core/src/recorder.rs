@@ -1,4 +1,4 @@
-//! What is stored for the next agent, so that it can go on.
+//! Records for the next agent, with which it goes on.
 //!
 //! Owns the content of the records that were stored last, and what only records need. Told of what
 //! changes, it orders the records that differ.
@@ -12,8 +12,8 @@ use localize::{ContainerDirs, UserName};
 use records::{ApplicationId, ContainerId, EpochMillis, Now};
 use sched::{ContainerState, ContainerView, GrantedRetries};
 
-use crate::Container;
 use crate::applications::{Application, ApplicationState};
+use crate::container::Container;
 use crate::effect::Effect;
 use crate::order::StoreOrder;
 use crate::recovery::{
@@ -27,9 +27,9 @@ pub(crate) struct Recorder {
     are_kept: bool,
     /// Number of the machine's boot; 0: unknown.
     boot: u64,
-    /// Of known containers, if records are kept.
+    /// Memories of known containers, if records are kept.
     containers: BTreeMap<ContainerId, Memory>,
-    /// Of known applications, if records are kept.
+    /// Records of known applications, if records are kept.
     applications: BTreeMap<ApplicationId, ApplicationRecord>,
     /// Number of the last container that was accepted, over all agents.
     arrivals: u64,

@@ -1,5 +1,5 @@
-//! What a restart of the agent must not lose: the records of containers and applications, and what
-//! they mean to the next agent.
+//! Records of containers and applications that a restart of the agent must not lose, and their
+//! meaning to the next agent.
 //!
 //! ```text
 //! found records ─▶ decide ─▶ Decided ─▶ judge ─▶ Core::restored

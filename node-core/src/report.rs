@@ -7,11 +7,11 @@ use node_view::snapshot::{
     self, ApplicationSnapshot, ContainerSnapshot, Counts, NodeNumbers, NodeSnapshot,
 };
 use records::{ContainerId, ContainerState, ExecutionType, Now};
-use sched::{ContainerView, Event};
+use sched::Event;
 use wire::proto::hadoop_yarn::{ContainerStatusProto, NmContainerStatusProto};
 
 use super::diagnostics_budget::{DIAGNOSTICS_BYTES_MAX, shorten};
-use super::{Container, Core, Effect};
+use super::{Core, Effect};
 use crate::applications::ApplicationState;
 use crate::messages::{Status, registration_status};
 
@@ -134,8 +134,8 @@ impl Core {
             })
             .collect();
         NodeSnapshot {
-            about: Arc::clone(&self.config.about),
-            rm: self.journal.rm(),
+            about: Arc::clone(self.condition.about()),
+            rm: self.registration.contact().0,
             numbers: self.numbers(),
             applications,
             containers,
@@ -155,23 +155,13 @@ impl Core {
             counts: Counts {
                 running_guaranteed: holding(ExecutionType::Guaranteed),
                 running_opportunistic: holding(ExecutionType::Opportunistic),
-                // What is reported to the ResourceManager is more while the node is drained.
+                // The ResourceManager is told a greater number while the node is drained.
                 waiting: waiting(ExecutionType::Guaranteed) + waiting(ExecutionType::Opportunistic),
             },
             paused: clamped(scheduler.paused_count()),
             opportunistic,
             frozen_memory_mb: scheduler.frozen_memory_mb(),
             queuing_limit: scheduler.queuing_limit(),
-        }
-    }
-}
-
-impl Container {
-    fn status(&self, view: ContainerView) -> Status {
-        Status {
-            view,
-            facts: Arc::clone(&self.facts),
-            had_process: self.had_process,
         }
     }
 }

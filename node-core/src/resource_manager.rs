@@ -3,7 +3,7 @@
 
 use container_runtime::launch::ContainerSignal;
 use node_view::overview::Decision;
-use node_view::snapshot::{NodeHealth, RmContact};
+use node_view::snapshot::NodeHealth;
 use records::{ApplicationId, ContainerId, Now, Resource};
 use refusals::Findings;
 use sched::{ContainerQueuingLimit, Event, KillReason, OpportunisticContainersStatus};
@@ -99,9 +99,8 @@ impl Core {
 
     /// Records that the RM has accepted the registration: containers of this incarnation may start.
     pub fn registered(&mut self, rm_identifier: i64, resource: Option<Resource>, now: Now) {
-        self.rm_identifier = Some(rm_identifier);
         self.effects.push(Effect::SetRmIdentifier(rm_identifier));
-        if self.set_rm_contact(RmContact::Registered, now) {
+        if self.registration.accepted(rm_identifier, now.mono) {
             self.decided(Decision::Registered, now);
         }
         if let Some(resource) = resource {
@@ -114,8 +113,7 @@ impl Core {
     /// registration may follow after the wait: at once, or when all containers have ended if they
     /// are not kept.
     pub fn resync(&mut self, keep_containers: bool, now: Now) -> Wait {
-        self.rm_identifier = None;
-        if self.set_rm_contact(RmContact::Registering, now) {
+        if self.registration.lost(now.mono) {
             self.decided(Decision::Resync, now);
         }
         // The registration carries the containers in memory. Other completions stay pending: the RM
@@ -125,7 +123,7 @@ impl Core {
         if keep_containers {
             return Wait::Over;
         }
-        self.awaits_end = true;
+        self.applications.await_end();
         let ids: Vec<ApplicationId> = self.applications.iter().map(|(id, _)| *id).collect();
         for id in ids {
             let reason = KillReason::ResourceManager;
@@ -139,17 +137,26 @@ impl Core {
         self.must_feed(Event::EstimateWaits, now);
         HeartbeatReport {
             containers: self.heartbeat_statuses(),
-            increased: self.increased.0.values().cloned().collect(),
+            increased: self.increases.all(),
             opportunistic: self.scheduler.opportunistic_status(),
             log_reports: self.logs.reports.for_heartbeat(),
-            health: self.config.about.health.clone(),
+            health: self.condition.about().health.clone(),
+        }
+    }
+
+    /// Records that a heartbeat was not answered.
+    pub fn heartbeat_failed(&mut self, now: Now) {
+        if self.registration.not_answered(now.mono) {
+            self.decided(Decision::RmSilent, now);
         }
     }
 
     /// Handles the answer to a heartbeat: clears what was delivered, and follows the RM's orders in
     /// Hadoop's sequence.
     pub fn heartbeat_answered(&mut self, delivery: &Delivery, orders: HeartbeatOrders, now: Now) {
-        self.heartbeats_answered_again(now);
+        if self.registration.answered(now.mono) {
+            self.decided(Decision::RmBack, now);
+        }
         for id in orders.acknowledged {
             self.forget(id, now);
         }
@@ -160,9 +167,7 @@ impl Core {
             } => {
                 self.ledger.heartbeat_answered();
                 self.logs.reports.delivered(*log_reports);
-                self.increased
-                    .0
-                    .retain(|_, increase| !increased.contains(increase));
+                self.increases.delivered(increased);
             }
             Delivery::PerhapsNothing => {}
         }
@@ -220,8 +225,7 @@ impl Core {
     /// Ends every application and refuses new containers. The wait is over when no container lives
     /// any more.
     pub fn stop(&mut self, now: Now) -> Wait {
-        self.stopping = true;
-        self.awaits_end = true;
+        self.applications.stop();
         let ids: Vec<ApplicationId> = self.applications.unfinished().collect();
         for id in ids {
             self.finish_application(id, KillReason::Shutdown, now);
@@ -232,7 +236,7 @@ impl Core {
     /// Returns whether containers live whose ends a caller has to wait for.
     fn wait_for_ends(&mut self) -> Wait {
         self.notify_if_all_ended();
-        if self.awaits_end {
+        if self.applications.is_end_awaited() {
             Wait::ForEnds
         } else {
             Wait::Over
@@ -242,15 +246,11 @@ impl Core {
     /// Returns the number of containers that are not done.
     #[must_use]
     pub fn live_containers(&self) -> usize {
-        self.applications
-            .iter()
-            .map(|(_, application)| application.live.len())
-            .sum()
+        self.applications.live_containers()
     }
 
     pub(super) fn notify_if_all_ended(&mut self) {
-        if self.awaits_end && self.live_containers() == 0 {
-            self.awaits_end = false;
+        if self.applications.take_all_ended() {
             self.effects.push(Effect::AllEnded);
         }
     }

@@ -18,8 +18,9 @@ use wire::proto::hadoop_yarn::ContainerLaunchContextProto;
 use super::effect::{Effect, LocalizeFor};
 use super::logs::acls_of;
 use super::stories::Happening;
-use super::{Container, Core, Followups};
+use super::{Core, Followups};
 use crate::applications::ApplicationState;
+use crate::container::Container;
 use crate::recovery::{
     ApplicationRecord, ApplicationStage, DrainRecord, Judgement, Recovered, StateRecord, deadline,
     past,
@@ -63,7 +64,7 @@ impl Core {
             judgement,
         } = state;
         self.recorder.continue_from(arrivals);
-        self.logs.settled = settled_logs;
+        self.logs.settle(settled_logs);
         for (name, size) in leftovers {
             self.scheduler.withhold(name, size);
         }

@@ -1,4 +1,4 @@
-//! What has happened to each container and why, for operators who ask later.
+//! Stories of containers: what happened to each and why, for operators who ask later.
 //!
 //! Decisions come here as the journal gets them. The story of a container that the node knows is
 //! kept, and those of the last [`ENDED_MAX`] others. Bounded: a story of many steps loses those in
@@ -229,7 +229,7 @@ mod tests {
         assert!(stories.of(container_id(all).name()).is_some());
         assert!(stories.known.is_empty());
         assert_eq!(stories.steps, ENDED_MAX);
-        // What comes after the end has no story to go to.
+        // A decision that comes after the end has no story to go to.
         stories.decided(&promoted(6), EpochMillis(0));
         assert_eq!(stories.steps, sum(&stories));
     }

@@ -11,6 +11,7 @@ mod workers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use records::{
     ApplicationId, ContainerExitStatus, ContainerId, EpochMillis, ExecutionType, MonoMillis, Now,
@@ -26,8 +27,8 @@ use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use dir_handle::DirHandle;
 use launch_context::LaunchContext;
 use localize::{
-    ContainerFolder, LocalizedResource, ResourceKind, ResourceSpec, ResourceUrl, SetNumber,
-    UsedSets, Visibility,
+    ContainerDirs, ContainerFolder, LocalizedResource, ResourceKind, ResourceSpec, ResourceUrl,
+    SetNumber, UsedSets, Visibility,
 };
 use test_support::ids::{self, container as container_id};
 

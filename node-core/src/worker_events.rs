@@ -82,7 +82,10 @@ impl Core {
             WorkerEvent::Isolation(event) => self.handle_isolation(event, now),
             WorkerEvent::MemoryExceeded(exceeded) => self.memory_exceeded(exceeded, now),
             WorkerEvent::LogsUploaded(outcome) => self.logs_uploaded(&outcome, now),
-            WorkerEvent::Health(event) => self.health_looked_at(event, now),
+            WorkerEvent::Health(event) => {
+                let shown = self.condition.looked_at(event, now);
+                self.show(shown);
+            }
             WorkerEvent::Signalled { id, diagnostics } => {
                 self.must_feed(Event::Annotate { id, diagnostics }, now);
             }
@@ -113,7 +116,8 @@ impl Core {
             } => {
                 self.observe(Observed::LaunchFailed);
                 if is_of_node {
-                    self.launch_outcome(Err(&diagnostics), now);
+                    let shown = self.condition.launch_outcome(Err(&diagnostics), now);
+                    self.show(shown);
                 }
                 Event::LaunchFailed {
                     id,
@@ -231,7 +235,8 @@ impl Core {
         now: Now,
         now_us: u64,
     ) {
-        self.launch_outcome(Ok(()), now);
+        let shown = self.condition.launch_outcome(Ok(()), now);
+        self.show(shown);
         self.recorder.launched(id, process);
         if let Some(container) = self.containers.get_mut(&id)
             // A later launch did not begin when the container was accepted.

@@ -21,7 +21,7 @@ use super::decide::Recovered;
 use super::record::{ApplicationRecord, ApplicationStage, SuspectsRecord};
 use super::work::Work;
 
-/// What the next start has to know if the agent crashes.
+/// Knowledge that the next start needs if the agent crashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Suspects {
     /// Works that were in progress at the last crash.
@@ -134,7 +134,7 @@ impl Pending {
 pub struct Judgement {
     /// The work that fails.
     pub failed: Option<Work>,
-    /// What goes on now and later, for the next start.
+    /// Works that go on now and later, for the next start.
     pub suspects: Suspects,
 }
 

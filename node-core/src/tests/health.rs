@@ -97,7 +97,7 @@ fn a_node_that_starts_no_process_is_unhealthy_until_a_pause_is_over_or_one_start
         "{report}"
     );
     // The pause passes, and the next launch decides.
-    let ends = node.core.health.next_deadline().unwrap();
+    let ends = node.core.condition.next_deadline().unwrap();
     assert!(node.core.next_deadline().unwrap() <= ends);
     node.now.mono = ends;
     node.core.tick(node.now);

@@ -1,6 +1,6 @@
 //! Claims about registrations, heartbeats, resyncs and the end of applications.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use prost::Message as _;
 use wire::proto::hadoop_yarn::NodeStatusProto;

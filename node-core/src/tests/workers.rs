@@ -146,7 +146,7 @@ fn a_container_that_uses_too_much_memory_is_killed_with_diagnostics() {
         node.core
             .handle(WorkerEvent::MemoryExceeded(exceeded.clone()), node.now, 0);
         assert_eq!(node.work(), [Work::Terminate(container_id(1))]);
-        // What comes after the end was ordered changes nothing.
+        // A finding that comes after the order of the end changes nothing.
         node.core
             .handle(WorkerEvent::MemoryExceeded(exceeded), node.now, 0);
         assert_eq!(node.work(), []);

@@ -367,12 +367,12 @@ fn make_core(
     let mut core = Core::new(CoreParts {
         config: slices::core(
             config,
-            address,
             machine,
-            (shared.clock, utc_offset),
+            utc_offset,
             performer.isolation.is_some(),
             Arc::clone(performer.services.metadata()),
         ),
+        about: slices::about(config, address, shared.clock),
         scheduler: ContainerScheduler::new(scheduler, capacity.offered),
         attempts: Arc::clone(&shared.secrets) as Arc<dyn Attempts>,
     });

@@ -270,14 +270,12 @@ pub(super) fn node(address: &NodeAddress, capacity: Capacity) -> NodeDescription
 
 pub(super) fn core(
     config: &Config,
-    address: &NodeAddress,
     machine: Machine,
-    (clock, utc_offset): (Clock, UtcOffset),
+    utc_offset: UtcOffset,
     can_freeze: bool,
     service_metadata: ServiceMetadata,
 ) -> CoreConfig {
     CoreConfig {
-        about: about(config, address, clock),
         machine,
         log_retain_ms: log_retain_ms(config),
         log_aggregation: config.logs.aggregation.as_ref().map(|logs| LogAggregation {
@@ -310,7 +308,7 @@ pub(super) fn stop_patience(config: &Config) -> Duration {
 
 /// Returns the facts about the node that pages show and that do not change while it runs; the core
 /// fills in the rest.
-fn about(config: &Config, address: &NodeAddress, clock: Clock) -> Arc<About> {
+pub(super) fn about(config: &Config, address: &NodeAddress, clock: Clock) -> Arc<About> {
     let own = concat!("nm-agent ", env!("CARGO_PKG_VERSION"));
     let memory_checks = MemoryChecks {
         pmem: config.monitor.pmem_check_enabled,

@@ -146,6 +146,7 @@ impl Agent {
             clock,
             core: Core::new(CoreParts {
                 config: core_config(config),
+                about: Arc::new(about(config)),
                 scheduler: ContainerScheduler::new(config.scheduler, config.capacity),
                 attempts: Arc::clone(&secrets) as Arc<dyn Attempts>,
             }),
@@ -298,18 +299,17 @@ pub(super) fn dirs_in(directory: &Arc<DirHandle>) -> ContainerDirs {
     }
 }
 
+fn about(config: &NodeConfig) -> About {
+    let checks = MemoryChecks {
+        pmem: true,
+        vmem: false,
+        vmem_pmem_ratio: 2.1,
+    };
+    About::at_start(config.id.clone(), 8042, EpochMillis(0), checks)
+}
+
 fn core_config(config: &NodeConfig) -> CoreConfig {
     CoreConfig {
-        about: Arc::new(About::at_start(
-            config.id.clone(),
-            8042,
-            EpochMillis(0),
-            MemoryChecks {
-                pmem: true,
-                vmem: false,
-                vmem_pmem_ratio: 2.1,
-            },
-        )),
         machine: MachineName {
             name: config.id.host.clone(),
             address: config.id.host.clone(),

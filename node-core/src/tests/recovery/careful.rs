@@ -90,7 +90,7 @@ impl CrashingNode {
     }
 
     fn notice(&self) -> String {
-        self.node.core.config.about.recovery.words()
+        self.node.core.condition.about().recovery.words()
     }
 }
 

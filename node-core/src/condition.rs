@@ -1,5 +1,6 @@
-//! The node's health: what looks at it reports here, and heartbeats and pages have the sum.
+//! Condition of the node: its health, its drain, and what pages show of it.
 //!
+//! What looks at the health reports here, and heartbeats and pages have the sum.
 //! As in Hadoop (`NodeHealthCheckerService`), the node is healthy if all of them find it so; its
 //! report is theirs, joined by `;` in the order disks, scripts, launches. A drain adds its words to
 //! the end.
@@ -9,11 +10,11 @@ use std::sync::Arc;
 
 use health_script::Verdict;
 use localize::DisksReport;
-use node_view::snapshot::{DirNumbers, NodeHealth};
+use node_view::snapshot::{About, DirNumbers, NodeHealth, RecoveryNotice};
 use records::{EpochMillis, MonoMillis, Now};
 
-use super::Core;
-use super::launch_health::LaunchHealth;
+use crate::drain::Drain;
+use crate::launch_health::LaunchHealth;
 
 /// Finding of what looks at the node's health.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,24 +38,66 @@ struct Finding {
     at: EpochMillis,
 }
 
-/// Last findings of all parts.
-#[derive(Debug, Default)]
-pub(super) struct Health {
+/// Condition of the node.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    /// Facts about the node that pages show, with the sum of all findings.
+    about: Arc<About>,
     disks: Option<Finding>,
     /// By the index of the script; one that has not run yet is missing.
     scripts: BTreeMap<usize, Finding>,
     /// Outcomes of launches, and what they say of the node; `None` before the first complaint.
     launches: (LaunchHealth, Option<Finding>),
+    /// Drain that an operator has ordered.
+    drain: Option<Drain>,
 }
 
-impl Health {
+/// Whether pages look different after a change of the node's condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Shows(pub(crate) bool);
+
+impl Condition {
+    /// Returns the condition of a node that nobody has looked at.
+    pub(crate) fn new(about: Arc<About>) -> Self {
+        Self {
+            about,
+            disks: None,
+            scripts: BTreeMap::new(),
+            launches: Default::default(),
+            drain: None,
+        }
+    }
+
+    /// Returns the facts about the node.
+    pub(crate) const fn about(&self) -> &Arc<About> {
+        &self.about
+    }
+
+    /// Returns the notice on works of an earlier agent, to be changed.
+    pub(crate) fn recovery_notice(&mut self) -> &mut RecoveryNotice {
+        &mut Arc::make_mut(&mut self.about).recovery
+    }
+
+    /// Returns the drain in force; `None`: the node is in service.
+    pub(crate) const fn drain(&self) -> Option<&Drain> {
+        self.drain.as_ref()
+    }
+
+    /// Drains the node, or puts it into service.
+    pub(crate) fn set_drain(&mut self, drain: Option<Drain>) -> Shows {
+        Arc::make_mut(&mut self.about).drain = drain.as_ref().map(Drain::notice);
+        self.drain = drain;
+        self.add_up()
+    }
+
     fn findings(&self) -> impl Iterator<Item = &Finding> {
         let scripts = self.scripts.values();
         self.disks.iter().chain(scripts).chain(&self.launches.1)
     }
 
     /// Returns the time at which a launch may be tried again.
-    pub(super) fn next_deadline(&self) -> Option<MonoMillis> {
+    pub(crate) fn next_deadline(&self) -> Option<MonoMillis> {
         self.launches.0.deadline()
     }
 
@@ -68,24 +111,16 @@ impl Health {
             updated_at: self.findings().map(|finding| finding.at).max()?,
         })
     }
-}
 
-fn figures(numbers: localize::DirNumbers) -> DirNumbers {
-    DirNumbers {
-        bad: numbers.bad,
-        good_utilization_percent: numbers.good_utilization_percent,
-    }
-}
-
-impl Core {
-    pub(super) fn health_looked_at(&mut self, event: HealthEvent, now: Now) {
-        let about = Arc::make_mut(&mut self.config.about);
+    /// Takes a finding.
+    pub(crate) fn looked_at(&mut self, event: HealthEvent, now: Now) -> Shows {
+        let about = Arc::make_mut(&mut self.about);
         match event {
             HealthEvent::Disks(disks) => {
                 about.local_dirs = figures(disks.local);
                 about.log_dirs = figures(disks.log);
                 about.log_roots = disks.readable_log_dirs;
-                self.health.disks = Some(Finding {
+                self.disks = Some(Finding {
                     is_healthy: disks.is_healthy,
                     report: disks.report,
                     at: now.wall,
@@ -97,51 +132,51 @@ impl Core {
                     report: verdict.report,
                     at: now.wall,
                 };
-                self.health.scripts.insert(index, finding);
+                self.scripts.insert(index, finding);
             }
         }
-        self.add_up_health();
+        self.add_up()
     }
 
     /// Counts a launch: a process was started, or the node itself lacked something.
-    pub(super) fn launch_outcome(&mut self, outcome: Result<(), &str>, now: Now) {
+    pub(crate) fn launch_outcome(&mut self, outcome: Result<(), &str>, now: Now) -> Shows {
         match outcome {
-            Ok(()) => self.health.launches.0.succeeded(),
-            Err(cause) => self.health.launches.0.failed(cause, now.mono),
+            Ok(()) => self.launches.0.succeeded(),
+            Err(cause) => self.launches.0.failed(cause, now.mono),
         }
-        self.judge_launches(now);
+        self.judge_launches(now)
     }
 
     /// Counts the node as healthy again after a pause, until the next launch shows what it is.
-    pub(super) fn probe_launches(&mut self, now: Now) {
-        self.health.launches.0.tick(now.mono);
-        self.judge_launches(now);
+    pub(crate) fn probe_launches(&mut self, now: Now) -> Shows {
+        self.launches.0.tick(now.mono);
+        self.judge_launches(now)
     }
 
-    fn judge_launches(&mut self, now: Now) {
-        let (launches, finding) = &mut self.health.launches;
+    fn judge_launches(&mut self, now: Now) -> Shows {
+        let (launches, finding) = &mut self.launches;
         let complaint = launches.complaint();
         let is_healthy = complaint.is_none();
         if finding.as_ref().is_none_or(|before| before.is_healthy) == is_healthy {
-            return;
+            return Shows(false);
         }
         *finding = Some(Finding {
             is_healthy,
             report: complaint.unwrap_or_default(),
             at: now.wall,
         });
-        self.add_up_health();
+        self.add_up()
     }
 
     /// Makes the sum of all findings known.
-    pub(super) fn add_up_health(&mut self) {
-        let about = Arc::make_mut(&mut self.config.about);
-        let Some(mut sum) = self.health.sum() else {
-            return;
+    fn add_up(&mut self) -> Shows {
+        let Some(mut sum) = self.sum() else {
+            return Shows(false);
         };
         if let Some(drain) = &self.drain {
             drain.add_to(&mut sum);
         }
+        let about = Arc::make_mut(&mut self.about);
         let before = std::mem::replace(&mut about.health, sum);
         let (health, report) = (about.health.healthy, &about.health.report);
         if before.healthy != health {
@@ -151,8 +186,13 @@ impl Core {
                 tracing::error!(report, "this node is unhealthy");
             }
         }
-        if before.report != *report {
-            self.journal_changed();
-        }
+        Shows(before.report != *report)
+    }
+}
+
+fn figures(numbers: localize::DirNumbers) -> DirNumbers {
+    DirNumbers {
+        bad: numbers.bad,
+        good_utilization_percent: numbers.good_utilization_percent,
     }
 }
