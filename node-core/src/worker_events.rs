@@ -1,5 +1,7 @@
 //! Events of workers: resources localized, processes launched and ended, containers frozen.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use container_runtime::isolation::IsolationEvent;
@@ -61,12 +63,7 @@ impl Core {
                 }
                 self.must_feed(Event::LocalizationFailed { id, diagnostics }, now);
             }
-            WorkerEvent::Moved { id, paths } => {
-                if let Some(container) = self.containers.get_mut(&id) {
-                    container.setups.moved(&paths);
-                    self.remember([id], now);
-                }
-            }
+            WorkerEvent::Moved { id, paths } => self.resources_moved(id, &paths, now),
             WorkerEvent::LaunchRefused { id, diagnostics } => {
                 let status = ContainerExitStatus::LAUNCH_FAILED;
                 self.must_feed(
@@ -89,6 +86,15 @@ impl Core {
             WorkerEvent::Signalled { id, diagnostics } => {
                 self.must_feed(Event::Annotate { id, diagnostics }, now);
             }
+        }
+    }
+
+    /// Has the later launches of a container find resources where they are now, and so the next
+    /// agent.
+    fn resources_moved(&mut self, id: ContainerId, paths: &BTreeMap<PathBuf, PathBuf>, now: Now) {
+        if let Some(container) = self.containers.get_mut(&id) {
+            container.setups.moved(paths);
+            self.remember([id], now);
         }
     }
 
