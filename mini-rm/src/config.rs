@@ -11,7 +11,7 @@ use records::Resource;
 use sched::{LoadComparator, NodeLoadConfig, QueueLimitConfig};
 
 use self::keys::TABLE;
-use crate::tokens::RollTimes;
+use wire::secrets::RollTimes;
 
 const NODE_EXPIRY: &str = "yarn.nm.liveness-monitor.expiry-interval-ms";
 const MASTER_EXPIRY: &str = "yarn.am.liveness-monitor.expiry-interval-ms";

@@ -39,7 +39,7 @@ use crate::config::Config;
 use crate::containers::Container;
 use crate::nodes::Node;
 use crate::scheduler::Session;
-use crate::tokens::{AmrmTokenSecretManager, KeyRing, container_token};
+use wire::secrets::{AmrmTokenSecretManager, KeyRing, container_token};
 
 use self::promotions::Promotions;
 

@@ -44,8 +44,6 @@ use wire::protocol::application_master::ApplicationMasterService;
 use wire::protocol::distributed_scheduling_am::DistributedSchedulingAMService;
 use wire::protocol::resource_tracker::ResourceTrackerService;
 use wire::rpc::{RpcServer, RpcServerBuilder, ServerAuth, ServerLimits};
-/// Rolling keys and the tokens signed with them, which nodes and their proxies use as well.
-pub use wire::secrets as tokens;
 
 use crate::config::Config;
 use crate::core::Core;
@@ -55,7 +53,7 @@ use crate::racks::Racks;
 use crate::services::application_client::Clients;
 use crate::services::application_master::ApplicationMasters;
 use crate::services::resource_tracker::Tracker;
-use crate::tokens::AmrmTokenSecretManager;
+use wire::secrets::AmrmTokenSecretManager;
 
 /// Reason for which the ResourceManager does not start.
 #[derive(Debug, Error)]

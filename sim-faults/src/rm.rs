@@ -7,7 +7,6 @@ use mini_rm::config::Config;
 use mini_rm::core::{Core, Effect, QUEUE};
 use mini_rm::nodes::DEFAULT_RACK;
 use mini_rm::refusal::Refusal;
-use mini_rm::tokens::AmrmTokenSecretManager;
 use prost::Message as _;
 use records::{ApplicationAttemptId, ContainerId, Now, Resource};
 use sim::{Clock, Random};
@@ -17,6 +16,7 @@ use wire::proto::hadoop_yarn::{
     ContainerTokenIdentifierProto, FinishApplicationMasterRequestProto,
     RegisterApplicationMasterRequestProto,
 };
+use wire::secrets::AmrmTokenSecretManager;
 
 use crate::context::Context;
 use crate::event::{Call, Client, Event, Host, Reply, Request, Start};

@@ -17,7 +17,7 @@ use crate::containers::{Container, ContainerStage, PendingUpdate};
 use crate::nodes::{CallOrder, call_order, next_response_id};
 use crate::refusal::Refusal;
 use crate::scheduler::{self, Session};
-use crate::tokens::nm_token;
+use wire::secrets::nm_token;
 
 impl Core {
     /// Notes a call of the attempt's AM and returns the attempt's state.

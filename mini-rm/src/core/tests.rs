@@ -30,7 +30,7 @@ use crate::applications::{ApplicationState, AttemptState};
 use crate::config::Config;
 use crate::nodes::{DEFAULT_RACK, NodeState};
 use crate::refusal::Refusal;
-use crate::tokens::AmrmTokenSecretManager;
+use wire::secrets::AmrmTokenSecretManager;
 
 /// Memory of every container, in MiB.
 const SLOT_MB: u64 = 1024;

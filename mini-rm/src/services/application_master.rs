@@ -12,7 +12,7 @@ use wire::protocol::application_master::ApplicationMasterProtocol;
 use wire::rpc::Caller;
 
 use crate::core_task::Handle;
-use crate::tokens::attempt_of;
+use wire::secrets::attempt_of;
 
 /// ApplicationMasterProtocol and DistributedSchedulingAMProtocol on a handle of the core.
 #[derive(Debug)]
