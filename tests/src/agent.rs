@@ -13,6 +13,6 @@ use crate::lab::NodeSite;
 pub fn command(program: &Path, site: &NodeSite) -> Command {
     let mut command = Command::new(program);
     command.arg("run").arg("--conf").arg(site.conf());
-    crate::node::set_environment(&mut command, site);
+    site.set_environment(&mut command);
     command
 }

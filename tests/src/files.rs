@@ -1,4 +1,4 @@
-//! Files of a tree of folders.
+//! Files of a tree of folders, and of programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,14 @@ use std::path::{Path, PathBuf};
 /// Last part of the name of aggregated logs that are still being written (Hadoop:
 /// `LogAggregationUtils.getNodeTempDir`, `TMP_FILE_SUFFIX`).
 const UNFINISHED: &str = ".tmp";
+
+/// Returns the path of a program that is installed.
+#[must_use]
+pub fn search_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
 
 /// Returns the files below a folder, which need not exist.
 #[must_use]

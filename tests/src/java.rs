@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::requirements::search_path;
+use crate::files::search_path;
 
 /// Options of every Java process: what Java 17 needs to run Hadoop.
 const OPTIONS: [&str; 3] = [

@@ -17,7 +17,7 @@ pub fn command(vm: Vm, site: &NodeSite) -> Command {
         "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
         512,
     );
-    crate::node::set_environment(&mut command, site);
+    site.set_environment(&mut command);
     if vm == Vm::Default {
         // Meant for the node's ApplicationMasters, but every JVM reads it.
         command.env_remove("JAVA_TOOL_OPTIONS");

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use test_support::current_user;
@@ -11,7 +12,7 @@ use test_support::current_user;
 use crate::conf::{self, NodePorts, Options, Properties, RmPorts};
 use crate::ports::Port;
 use crate::rm::RmKind;
-use crate::{hadoop, maven, rm_pair, wait};
+use crate::{hadoop, java, maven, rm_pair, wait};
 
 /// Folder, below a node's, with the configuration of its containers where it differs.
 const CONTAINERS_CONF: &str = "conf-of-containers";
@@ -301,6 +302,21 @@ pub struct NodeSite {
 }
 
 impl NodeSite {
+    /// Sets folder and environment of the node's process, with the variables that its containers
+    /// need and inherit through the whitelist.
+    pub(crate) fn set_environment(&self, command: &mut Command) {
+        let home = java::home().unwrap_or_else(|why| panic!("{why}"));
+        command
+            .env("JAVA_HOME", home)
+            .env("HADOOP_CONF_DIR", self.containers_conf())
+            // Quick and small ApplicationMasters.
+            .env(
+                "JAVA_TOOL_OPTIONS",
+                "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            )
+            .current_dir(&self.folder);
+    }
+
     /// Returns `HADOOP_CONF_DIR` of the node.
     #[must_use]
     pub fn conf(&self) -> PathBuf {

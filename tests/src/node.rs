@@ -12,7 +12,7 @@ use crate::network::NodeNetwork;
 use crate::node_logs::ApplicationLogs;
 use crate::process::Process;
 use crate::rm::ResourceManager;
-use crate::{agent, http, java, java_nm, wait};
+use crate::{agent, http, java_nm, wait};
 
 /// Deadline for a JVM's start and registration, on a machine that is busy building.
 const REGISTER_DEADLINE: Duration = Duration::from_secs(90);
@@ -194,19 +194,4 @@ fn command(kind: &NodeKind, site: &NodeSite) -> Command {
         NodeKind::MeasuredJava => java_nm::command(Vm::Default, site),
         NodeKind::Agent(program) => agent::command(program, site),
     }
-}
-
-/// Sets the variables of a node's environment that its containers need and inherit through the
-/// whitelist.
-pub(crate) fn set_environment(command: &mut Command, site: &NodeSite) {
-    let home = java::home().unwrap_or_else(|why| panic!("{why}"));
-    command
-        .env("JAVA_HOME", home)
-        .env("HADOOP_CONF_DIR", site.containers_conf())
-        // Quick and small ApplicationMasters.
-        .env(
-            "JAVA_TOOL_OPTIONS",
-            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        )
-        .current_dir(&site.folder);
 }

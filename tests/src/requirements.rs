@@ -4,7 +4,6 @@
 //! `NM_AGENT_REQUIRE_ALL=1` a missing requirement is a failure, so that a check on a complete
 //! machine cannot pass by skipping.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Returns from the test unless each named function of [`requirements`](crate::requirements) is
@@ -181,14 +180,6 @@ pub fn cargo_deb() -> Result<(), String> {
 pub fn cgroups() -> Result<(), String> {
     let hierarchy = crate::cgroups::Hierarchy::new();
     hierarchy.map(drop).map_err(|lack| lack.to_string())
-}
-
-/// Returns the path of a program that is installed.
-#[must_use]
-pub fn search_path(program: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
 }
 
 fn runs(program: &str, arguments: &str) -> Result<(), String> {

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tests::files::search_path;
 use tests::prometheus::PROMETHEUS;
-use tests::requirements::search_path;
 use tests::{guest, require};
 
 const DEADLINE_S: u32 = 900;
