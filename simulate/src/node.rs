@@ -45,10 +45,6 @@ pub(crate) struct Node {
     scheduler: ContainerScheduler,
     /// Containers that have ended since the last heartbeat.
     pub(crate) completed: Vec<(ContainerId, ContainerExitStatus)>,
-    /// Whether a heartbeat out of turn is under way.
-    pub(crate) beats_out_of_turn: bool,
-    /// Time of the tick that is under way.
-    pub(crate) tick_at: Option<MonoMillis>,
     /// Whether each heartbeat needs an estimate of the wait.
     estimates_waits: bool,
     /// Containers whose processes have been told to end.
@@ -68,8 +64,6 @@ impl Node {
             config,
             scheduler: ContainerScheduler::new(config, room_of(kind)),
             completed: Vec::new(),
-            beats_out_of_turn: false,
-            tick_at: None,
             estimates_waits,
             ending: BTreeSet::new(),
             actions: Vec::new(),
@@ -206,7 +200,6 @@ impl Node {
     }
 
     pub(crate) fn tick(&mut self, now: MonoMillis, news: &mut Vec<News>) {
-        self.tick_at = None;
         self.feed(Event::Tick, now, news);
     }
 

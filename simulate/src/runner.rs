@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::measure::{Outcome, Window, measured};
 use crate::scenario::{Arm, Policy, Scenario};
 use crate::summary::RunFigures;
-use crate::world::World;
+use crate::world::{Decisions, World};
 
 /// Runs that have ended, of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,10 @@ pub(crate) fn outcome(scenario: &Scenario, arm: &Arm, jobs: &[Job], streams: Str
         to_ms: arrival(range.end.saturating_sub(1)),
     };
     match placer(scenario, arm, streams) {
-        Some(placer) => World::new(scenario, arm, placer, jobs, window, streams).run(),
+        Some(placer) => {
+            let level = Decisions::new(scenario, arm, placer);
+            World::new(scenario, arm, level, jobs, window, streams).run()
+        }
         None => bound::run(jobs, order_of(arm.policy), &scenario.cluster, window),
     }
 }

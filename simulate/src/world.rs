@@ -1,27 +1,32 @@
 //! One run of an arm: the loop over events in virtual time.
 
+mod decisions;
 mod delays;
 mod failures;
+mod level;
 mod masters;
 mod pauses;
 mod probes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 use sim::{EventQueue, Streams};
 
-use crate::arm::{Placer, job_of, scheduler_config};
+use crate::arm::job_of;
 use crate::job::Job;
 use crate::measure::{ContainerSums, JobOutcome, Meter, Outcome, Window};
-use crate::node::{News, Node};
-use crate::scenario::{Arm, Comparator, NodeKind, Scenario};
+use crate::node::News;
+use crate::scenario::{Arm, Scenario};
 
 use self::delays::Delayed;
 use self::failures::Failing;
 use self::masters::{Ended, Master};
+
+pub(crate) use self::decisions::Decisions;
+pub(crate) use self::level::{Answer, Level};
 
 /// Interval at which the queues of all nodes are looked at for the result.
 const SAMPLE_MS: u64 = 1_000;
@@ -122,13 +127,22 @@ impl Live {
     }
 }
 
-pub(crate) struct World<'a> {
+/// Node as the world sees it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Site {
+    /// Whether a heartbeat out of turn is under way.
+    beats_out_of_turn: bool,
+    /// Time of the tick that is under way.
+    tick_at: Option<MonoMillis>,
+}
+
+pub(crate) struct World<'a, L> {
     delays: Delayed,
     sorting_interval_ms: u64,
     drain_limit_ms: u64,
     jobs: &'a [Job],
-    placer: Box<dyn Placer>,
-    nodes: Vec<Node>,
+    level: L,
+    sites: Vec<Site>,
     masters: Vec<Option<Master<'a>>>,
     /// Whether every container is guaranteed.
     is_guaranteed: bool,
@@ -136,9 +150,6 @@ pub(crate) struct World<'a> {
     has_masters: bool,
     unfinished: usize,
     live: BTreeMap<ContainerId, Live>,
-    /// Probes that have ended without a task, and containers of masters, until their node reports
-    /// it.
-    void: BTreeSet<ContainerId>,
     failing: Failing,
     events: EventQueue<Event>,
     meter: Meter,
@@ -147,17 +158,15 @@ pub(crate) struct World<'a> {
     node_heartbeats: u64,
 }
 
-impl<'a> World<'a> {
+impl<'a, L: Level> World<'a, L> {
     pub(crate) fn new(
         scenario: &Scenario,
         arm: &Arm,
-        placer: Box<dyn Placer>,
+        level: L,
         jobs: &'a [Job],
         window: Window,
         streams: Streams,
     ) -> Self {
-        let estimates_waits = arm.settings.comparator == Comparator::QueueWaitTime;
-        let node = |kind: NodeKind| Node::new(kind, scheduler_config(arm, kind), estimates_waits);
         let last_arrival = jobs.last().map_or(0, |job| job.arrives_ms);
         let head_start = arm.settings.sorting_interval_ms;
         let window = Window {
@@ -169,14 +178,13 @@ impl<'a> World<'a> {
             sorting_interval_ms: arm.settings.sorting_interval_ms,
             drain_limit_ms: last_arrival.saturating_add(scenario.run.drain_limit_s * 1_000),
             jobs,
-            placer,
-            nodes: scenario.cluster.each_node().map(node).collect(),
+            level,
+            sites: vec![Site::default(); scenario.cluster.node_count()],
             masters: jobs.iter().map(|_| None).collect(),
             is_guaranteed: arm.policy.is_guaranteed(),
             has_masters: scenario.masters.container,
             unfinished: jobs.len(),
             live: BTreeMap::new(),
-            void: BTreeSet::new(),
             failing: Failing::new(scenario, streams),
             events: EventQueue::default(),
             meter: Meter::new(scenario.cluster.all_places(), window),
@@ -206,7 +214,7 @@ impl<'a> World<'a> {
             jobs: self.outcomes,
             containers: self.sums,
             means: self.meter.means(),
-            cost: self.placer.cost(),
+            cost: self.level.cost(),
             node_heartbeats: self.node_heartbeats,
             ended_ms: self.events.now_ms(),
             events: self.events.events(),
@@ -217,7 +225,8 @@ impl<'a> World<'a> {
     /// Starts the heartbeats, each node's at its own phase. Every node has registered before the
     /// first job arrives.
     fn begin(&mut self) {
-        for node in 0..self.nodes.len() {
+        self.level.begin(MonoMillis(0));
+        for node in 0..self.sites.len() {
             self.node_beats(node, MonoMillis(0));
             let phase = self.delays.node_phase();
             let event = Event::NodeBeats {
@@ -247,27 +256,27 @@ impl<'a> World<'a> {
                     let interval = self.delays.node_heartbeat();
                     self.events.push_in(interval, next);
                 } else {
-                    self.nodes[node].beats_out_of_turn = false;
+                    self.sites[node].beats_out_of_turn = false;
                 }
-                if self.nodes[node].is_up {
+                if self.level.is_up(node) {
                     self.node_beats(node, now);
                 }
             }
             Event::NodeTick(node) => {
-                if self.nodes[node].tick_at == Some(now) {
+                if self.sites[node].tick_at == Some(now) {
+                    self.sites[node].tick_at = None;
                     let mut news = Vec::new();
-                    self.nodes[node].tick(now, &mut news);
+                    self.level.tick(node, now, &mut news);
                     self.hear(node, &news, now);
                 }
             }
             Event::Sort => {
-                self.placer.tick(now);
+                self.level.sort(now);
                 self.events.push_in(self.sorting_interval_ms, Event::Sort);
             }
             Event::Sample => {
                 if self.meter.is_measured() {
-                    self.meter
-                        .sample_queues(self.nodes.iter().map(Node::queue_length));
+                    self.meter.sample_queues(self.level.queue_lengths());
                 }
                 self.events.push_in(SAMPLE_MS, Event::Sample);
             }
@@ -292,7 +301,7 @@ impl<'a> World<'a> {
         let Some(live) = self.live.get_mut(&id) else {
             return;
         };
-        if !self.nodes[live.node].is_up {
+        if !self.level.is_up(live.node) {
             self.events
                 .push_in(self.failing.connect_ms, Event::StartFails(id));
             return;
@@ -301,7 +310,7 @@ impl<'a> World<'a> {
         live.has_arrived = true;
         let (node, execution_type) = (live.node, live.execution_type);
         let mut news = Vec::new();
-        self.nodes[node].start(id, execution_type, now, &mut news);
+        self.level.start(node, id, execution_type, now, &mut news);
         self.hear(node, &news, now);
     }
 
@@ -316,7 +325,7 @@ impl<'a> World<'a> {
             && let Work::Task(task) = work
         {
             let length_ms = self.jobs[job_of(&id)].task_ms[task];
-            let ends = now.0 + self.nodes[node].kind.time_of(length_ms);
+            let ends = now.0 + self.level.kind(node).time_of(length_ms);
             live.exits_ms = Some(ends);
             self.events.push_at(ends, Event::Exits(id));
         }
@@ -327,7 +336,7 @@ impl<'a> World<'a> {
             self.meter.waiting -= 1;
         }
         let mut news = Vec::new();
-        self.nodes[node].launched(id, now, &mut news);
+        self.level.launched(node, id, now, &mut news);
         self.hear(node, &news, now);
     }
 
@@ -341,29 +350,16 @@ impl<'a> World<'a> {
         }
         let node = live.node;
         let mut news = Vec::new();
-        self.nodes[node].exit(id, now, &mut news);
+        self.level.exit(node, id, now, &mut news);
         self.hear(node, &news, now);
     }
 
     fn node_beats(&mut self, node: usize, now: MonoMillis) {
         self.node_heartbeats += 1;
-        let load = self.nodes[node].report(now);
-        let ended = std::mem::take(&mut self.nodes[node].completed);
-        self.placer.node_beats(node, &load, &ended, now);
-        for (id, status) in ended {
-            if !self.void.remove(&id)
-                && let Some(master) = &mut self.masters[job_of(&id)]
-            {
-                master.told(id, status);
-            }
-        }
-        for placed in self.placer.masters_placed() {
-            self.start_master(placed, now);
-        }
         let mut news = Vec::new();
-        let limit = self.placer.queuing_limit();
-        self.nodes[node].limit(limit, now, &mut news);
+        self.level.beat(node, now, &mut news);
         self.hear(node, &news, now);
+        self.start_masters(now);
     }
 
     /// Follows what a node has done, and has it send its heartbeat where something ended.
@@ -398,9 +394,9 @@ impl<'a> World<'a> {
         }
         self.schedule_tick(node);
         let out_of_band = self.delays.out_of_band;
-        let node_state = &mut self.nodes[node];
-        if out_of_band && !node_state.completed.is_empty() && !node_state.beats_out_of_turn {
-            node_state.beats_out_of_turn = true;
+        let site = &mut self.sites[node];
+        if out_of_band && !site.beats_out_of_turn && self.level.has_ends(node) {
+            site.beats_out_of_turn = true;
             let event = Event::NodeBeats {
                 node,
                 in_turn: false,
@@ -416,11 +412,11 @@ impl<'a> World<'a> {
     }
 
     fn schedule_tick(&mut self, node: usize) {
-        let state = &mut self.nodes[node];
-        if let Some(due) = state.next_deadline()
-            && state.tick_at.is_none_or(|at| due < at)
+        let site = &mut self.sites[node];
+        if let Some(due) = self.level.next_deadline(node)
+            && site.tick_at.is_none_or(|at| due < at)
         {
-            state.tick_at = Some(due);
+            site.tick_at = Some(due);
             self.events.push_at(due.0, Event::NodeTick(node));
         }
     }
@@ -448,12 +444,10 @@ impl<'a> World<'a> {
         let task = match live.work {
             Work::Task(task) => task,
             Work::Probe => {
-                self.void.insert(id);
                 self.forget_probe(id);
                 return;
             }
             Work::Master => {
-                self.void.insert(id);
                 self.meter.masters -= u64::from(live.runs);
                 return;
             }

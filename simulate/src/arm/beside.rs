@@ -40,9 +40,14 @@ impl Placer for Beside {
         self.opportunistic.job_arrives(job, now);
     }
 
-    fn master_calls(&mut self, call: &MasterCall<'_>, nodes: &[Node]) -> Vec<Placed> {
-        let mut placed = self.guaranteed.master_calls(call, nodes);
-        placed.extend(self.opportunistic.master_calls(call, nodes));
+    fn master_calls(
+        &mut self,
+        call: &MasterCall,
+        ended: &[(ContainerId, ContainerExitStatus)],
+        nodes: &[Node],
+    ) -> Vec<Placed> {
+        let mut placed = self.guaranteed.master_calls(call, ended, nodes);
+        placed.extend(self.opportunistic.master_calls(call, ended, nodes));
         placed
     }
 
@@ -64,9 +69,9 @@ impl Placer for Beside {
         self.opportunistic.answer_delay_ms()
     }
 
-    fn job_ends(&mut self, job: usize) {
-        self.guaranteed.job_ends(job);
-        self.opportunistic.job_ends(job);
+    fn job_ends(&mut self, job: usize, now: MonoMillis) {
+        self.guaranteed.job_ends(job, now);
+        self.opportunistic.job_ends(job, now);
     }
 
     fn tick(&mut self, now: MonoMillis) {

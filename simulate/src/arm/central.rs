@@ -1,6 +1,6 @@
 //! Placement by the ResourceManager: `sched`'s allocator of the embedded one.
 
-use records::MonoMillis;
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{OpportunisticContainerAllocator, OpportunisticContainerContext, SplitMix64};
 use sim::Streams;
 
@@ -39,7 +39,8 @@ impl Allocator for Central {
     fn allocate(
         &mut self,
         context: &mut Self::Job,
-        call: &MasterCall<'_>,
+        call: &MasterCall,
+        _ended: &[(ContainerId, ContainerExitStatus)],
         _nodes: &[Node],
         rm: &mut ResourceManager<Shipped>,
     ) -> Vec<Placed> {

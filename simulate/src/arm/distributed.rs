@@ -1,7 +1,7 @@
 //! Placement by the nodes' proxies: `sched`'s allocator, one for each job, on the lists of the
 //! ResourceManager's answers, or on all nodes after looks at them.
 
-use records::{MonoMillis, Resource};
+use records::{ContainerExitStatus, ContainerId, MonoMillis, Resource};
 use sched::{
     DistributedAllocatorConfig, DistributedGrant, DistributedOpportunisticContainerAllocator,
     KnownNode, NodeList, Placement, ResourceLimits,
@@ -86,7 +86,8 @@ impl Allocator for Distributed {
     fn allocate(
         &mut self,
         allocator: &mut Self::Job,
-        call: &MasterCall<'_>,
+        call: &MasterCall,
+        ended: &[(ContainerId, ContainerExitStatus)],
         nodes: &[Node],
         rm: &mut ResourceManager<Shipped>,
     ) -> Vec<Placed> {
@@ -103,7 +104,7 @@ impl Allocator for Distributed {
                 allocator.allocate(call.now);
             }
         }
-        for (id, status) in call.ended {
+        for (id, status) in ended {
             allocator.container_ended(*id, *status, call.now);
         }
         let given = allocator.confirmed(self.list.clone(), call.now);

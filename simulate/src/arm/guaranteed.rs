@@ -263,7 +263,12 @@ impl Placer for Guaranteed {
         }
     }
 
-    fn master_calls(&mut self, call: &MasterCall<'_>, _nodes: &[Node]) -> Vec<Placed> {
+    fn master_calls(
+        &mut self,
+        call: &MasterCall,
+        _ended: &[(ContainerId, ContainerExitStatus)],
+        _nodes: &[Node],
+    ) -> Vec<Placed> {
         self.cost.rm_calls += 1;
         let mut given = Vec::new();
         self.change(call.job, |job| {
@@ -279,7 +284,7 @@ impl Placer for Guaranteed {
         given
     }
 
-    fn job_ends(&mut self, job: usize) {
+    fn job_ends(&mut self, job: usize, _now: MonoMillis) {
         self.change(job, |job| {
             job.wanted = 0;
             job.wants_master = false;

@@ -12,7 +12,7 @@ mod monitor;
 
 use std::rc::Rc;
 
-use records::MonoMillis;
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sim::{Random, Streams};
 
 use super::managed::{Allocator, ResourceManager};
@@ -102,7 +102,8 @@ impl Allocator for Hadoop {
     fn allocate(
         &mut self,
         previous: &mut Self::Job,
-        call: &MasterCall<'_>,
+        call: &MasterCall,
+        _ended: &[(ContainerId, ContainerExitStatus)],
         _nodes: &[Node],
         rm: &mut ResourceManager<Monitor>,
     ) -> Vec<Placed> {
@@ -145,13 +146,12 @@ mod tests {
         hadoop
     }
 
-    fn call(wanted: u32, now: u64) -> MasterCall<'static> {
+    fn call(wanted: u32, now: u64) -> MasterCall {
         MasterCall {
             job: 0,
             wanted,
             wanted_guaranteed: 0,
             probes: 0,
-            ended: &[],
             now: MonoMillis(now),
         }
     }
@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn a_proxy_places_at_most_one_container_on_each_node_of_the_list_in_its_order() {
         let mut hadoop = placer(Kind::Distributed, 12);
-        let placed = hadoop.master_calls(&call(100, 1), &[]);
+        let placed = hadoop.master_calls(&call(100, 1), &[], &[]);
         assert_eq!(nodes_of(&placed), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        let placed = hadoop.master_calls(&call(2, 2), &[]);
+        let placed = hadoop.master_calls(&call(2, 2), &[], &[]);
         assert_eq!(nodes_of(&placed), [0, 1]);
     }
 
@@ -182,7 +182,7 @@ mod tests {
         // At 1,000 the list is not older than its interval; at 1,001 a new one is taken, which the
         // call after that uses.
         for (now, expected) in [(1_000, 0), (1_001, 0), (1_002, 1)] {
-            let placed = hadoop.master_calls(&call(1, now), &[]);
+            let placed = hadoop.master_calls(&call(1, now), &[], &[]);
             assert_eq!(nodes_of(&placed), [expected], "at {now}");
         }
     }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn the_central_allocator_draws_a_node_for_each_container_and_stops_at_full_queues() {
         let mut hadoop = placer(Kind::Central, 2);
-        let placed = nodes_of(&hadoop.master_calls(&call(100, 1), &[]));
+        let placed = nodes_of(&hadoop.master_calls(&call(100, 1), &[], &[]));
         assert_eq!(placed.len(), 30);
         // A ring would alternate.
         assert!(placed[..20].windows(2).any(|pair| pair[0] == pair[1]));

@@ -58,7 +58,7 @@ impl Looks {
     pub(super) fn place(
         &mut self,
         allocator: &mut DistributedOpportunisticContainerAllocator,
-        call: &MasterCall<'_>,
+        call: &MasterCall,
         limit: Option<usize>,
         nodes: &[Node],
     ) -> u64 {

@@ -108,11 +108,13 @@ pub(super) trait Allocator {
         now: MonoMillis,
     ) -> Self::Job;
 
-    /// Returns the containers of the answer to a call, which is counted.
+    /// Returns the containers of the answer to a call, which is counted. `ended`: ends that the
+    /// answer tells.
     fn allocate(
         &mut self,
         state: &mut Self::Job,
-        call: &MasterCall<'_>,
+        call: &MasterCall,
+        ended: &[(ContainerId, ContainerExitStatus)],
         nodes: &[Node],
         rm: &mut ResourceManager<Self::Loads>,
     ) -> Vec<Placed>;
@@ -174,12 +176,18 @@ impl<A: Allocator> Placer for Managed<A> {
         self.jobs.push(Some(state));
     }
 
-    fn master_calls(&mut self, call: &MasterCall<'_>, nodes: &[Node]) -> Vec<Placed> {
+    fn master_calls(
+        &mut self,
+        call: &MasterCall,
+        ended: &[(ContainerId, ContainerExitStatus)],
+        nodes: &[Node],
+    ) -> Vec<Placed> {
         self.rm.cost.rm_calls += 1;
         let Some(Some(state)) = self.jobs.get_mut(call.job) else {
             return Vec::new();
         };
-        self.allocator.allocate(state, call, nodes, &mut self.rm)
+        self.allocator
+            .allocate(state, call, ended, nodes, &mut self.rm)
     }
 
     fn node_is_lost(&mut self, node: usize) {
@@ -197,7 +205,7 @@ impl<A: Allocator> Placer for Managed<A> {
         self.allocator.answer_delay_ms()
     }
 
-    fn job_ends(&mut self, job: usize) {
+    fn job_ends(&mut self, job: usize, _now: MonoMillis) {
         if let Some(state) = self.jobs.get_mut(job) {
             *state = None;
         }

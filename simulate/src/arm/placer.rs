@@ -10,7 +10,7 @@ use crate::measure::Cost;
 use crate::node::{Node, SIZE};
 
 /// Start of the simulated ResourceManager, a part of every id.
-const CLUSTER_TIMESTAMP: i64 = 1_700_000_000_000;
+pub(crate) const CLUSTER_TIMESTAMP: i64 = 1_700_000_000_000;
 
 /// Container that a placer gives to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,8 @@ impl Placed {
 }
 
 /// Heartbeat of an ApplicationMaster, as a placer sees it.
-pub(crate) struct MasterCall<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MasterCall {
     /// Number of the job.
     pub(crate) job: usize,
     /// Opportunistic containers that the job has asked for and not got.
@@ -56,8 +57,6 @@ pub(crate) struct MasterCall<'a> {
     pub(crate) wanted_guaranteed: u32,
     /// Probes of the job that have neither got a place nor ended.
     pub(crate) probes: u32,
-    /// Ends that the answer reports.
-    pub(crate) ended: &'a [(ContainerId, ContainerExitStatus)],
     pub(crate) now: MonoMillis,
 }
 
@@ -75,8 +74,14 @@ pub(crate) trait Placer {
     /// A job has arrived; its first call comes later.
     fn job_arrives(&mut self, job: usize, now: MonoMillis);
 
-    /// A call of a job's master. Returns the containers of the answer.
-    fn master_calls(&mut self, call: &MasterCall<'_>, nodes: &[Node]) -> Vec<Placed>;
+    /// A call of a job's master. `ended`: ends that the answer tells. Returns the containers of the
+    /// answer.
+    fn master_calls(
+        &mut self,
+        call: &MasterCall,
+        ended: &[(ContainerId, ContainerExitStatus)],
+        nodes: &[Node],
+    ) -> Vec<Placed>;
 
     /// The ResourceManager takes a node for lost, with all its containers.
     fn node_is_lost(&mut self, node: usize);
@@ -89,8 +94,8 @@ pub(crate) trait Placer {
         0
     }
 
-    /// A job has ended.
-    fn job_ends(&mut self, job: usize);
+    /// A job's master has finished.
+    fn job_ends(&mut self, job: usize, now: MonoMillis);
 
     /// Sorts the nodes if a sort is due.
     fn tick(&mut self, now: MonoMillis);
@@ -108,15 +113,16 @@ pub(crate) trait Placer {
     fn cost(&self) -> Cost;
 }
 
-/// Returns the id of a job's application.
+/// Returns the id of a job's application. A ResourceManager numbers them from 1.
 pub(crate) fn application_of(job: usize) -> ApplicationId {
-    let number = i32::try_from(job).unwrap_or(i32::MAX);
+    let number = i32::try_from(job + 1).unwrap_or(i32::MAX);
     ApplicationId::new(CLUSTER_TIMESTAMP, number)
 }
 
 /// Returns the job of a container.
 pub(crate) fn job_of(id: &ContainerId) -> usize {
-    usize::try_from(id.application_id().id).unwrap_or(0)
+    let number = usize::try_from(id.application_id().id).unwrap_or(0);
+    number.saturating_sub(1)
 }
 
 /// Returns an ask for containers on any node.

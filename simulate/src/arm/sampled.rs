@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use records::MonoMillis;
+use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sim::{Random, Streams};
 
 use super::managed::{Allocator, ResourceManager, Shipped};
@@ -56,7 +56,7 @@ impl Sampled {
     /// Returns the nodes that get a container or a probe.
     fn choose(
         &mut self,
-        call: &MasterCall<'_>,
+        call: &MasterCall,
         nodes: &[Node],
         rm: &mut ResourceManager<Shipped>,
     ) -> Vec<usize> {
@@ -128,7 +128,8 @@ impl Allocator for Sampled {
     fn allocate(
         &mut self,
         (): &mut Self::Job,
-        call: &MasterCall<'_>,
+        call: &MasterCall,
+        _ended: &[(ContainerId, ContainerExitStatus)],
         nodes: &[Node],
         rm: &mut ResourceManager<Shipped>,
     ) -> Vec<Placed> {

@@ -7,7 +7,7 @@ use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sim::{Distribution, Random, Streams};
 
 use super::masters::Ended;
-use super::{Event, Live, Work, World};
+use super::{Event, Level, Live, Work, World};
 use crate::arm::job_of;
 use crate::scenario::Scenario;
 
@@ -52,7 +52,7 @@ impl Failing {
     }
 }
 
-impl World<'_> {
+impl<L: Level> World<'_, L> {
     /// Has a node fail after a time that is drawn.
     pub(super) fn schedule_failure(&mut self, node: usize) {
         if let Some(failing) = self.failing.nodes.get_mut(node) {
@@ -63,15 +63,16 @@ impl World<'_> {
 
     pub(super) fn node_fails(&mut self, node: usize, now: MonoMillis) {
         let (down_ms, expiry_ms) = (self.failing.down_ms, self.failing.expiry_ms);
-        self.meter.down += u64::from(self.nodes[node].kind.places);
+        self.meter.down += u64::from(self.level.kind(node).places);
         let mut lost = Vec::new();
-        for (id, _) in self.nodes[node].fail() {
+        for (id, _) in self.level.fail(node) {
             // Nobody has learnt of an end without a heartbeat: its task is done again.
-            if !self.void.remove(&id) {
-                self.lose_end(id, now);
-                lost.push(id);
-            }
+            self.lose_end(id, now);
+            lost.push(id);
         }
+        // The node is empty.
+        self.sites[node].beats_out_of_turn = false;
+        self.sites[node].tick_at = None;
         let is_on =
             |live: &Live| live.node == node && (live.has_arrived || live.work == Work::Master);
         let ids = self.live.iter().filter(|(_, live)| is_on(live));
@@ -147,9 +148,8 @@ impl World<'_> {
 
     pub(super) fn node_returns(&mut self, node: usize, now: MonoMillis) {
         self.tell_loss(node, now);
-        self.meter.down -= u64::from(self.nodes[node].kind.places);
-        self.nodes[node].is_up = true;
-        self.placer.node_joins(node);
+        self.meter.down -= u64::from(self.level.kind(node).places);
+        self.level.returns(node);
         self.node_beats(node, now);
         self.schedule_failure(node);
     }
@@ -165,16 +165,14 @@ impl World<'_> {
         let Some(lost) = self.failing.nodes[node].lost.take() else {
             return;
         };
-        self.placer.node_is_lost(node);
+        self.level.is_lost(node);
         for id in lost {
             let job = job_of(&id);
-            let Some(master) = &mut self.masters[job] else {
-                continue;
-            };
-            if master.container == Some(id) {
+            let master = self.masters[job].as_ref();
+            if master.is_some_and(|master| master.container == Some(id)) {
                 self.begin_again(job, now);
             } else {
-                master.told(id, ContainerExitStatus::ABORTED);
+                self.level.tell(id, ContainerExitStatus::ABORTED);
             }
         }
     }
@@ -200,7 +198,7 @@ impl World<'_> {
                 self.sums.lost_ms += live.ran_ms(now);
             }
             let mut news = Vec::new();
-            self.nodes[node].kill(id, now, &mut news);
+            self.level.kill(node, id, now, &mut news);
             self.hear(node, &news, now);
         }
     }

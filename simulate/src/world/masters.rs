@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 
-use super::{Event, Live, Work, World};
+use super::{Answer, Event, Level, Live, Work, World};
 use crate::arm::{MasterCall, Placed, job_of};
 use crate::job::{Job, Progress};
 
@@ -41,8 +41,6 @@ pub(super) struct Master<'a> {
     pending: Pending,
     /// What the master knows to have ended.
     progress: Progress<'a>,
-    /// Ends that the ResourceManager tells with the next answer.
-    told: Vec<(ContainerId, ContainerExitStatus)>,
     /// Ends until the master learns of them.
     pub(super) ends: BTreeMap<ContainerId, Ended>,
     /// Its own container.
@@ -62,7 +60,6 @@ impl<'a> Master<'a> {
             is_guaranteed,
             pending: Pending::default(),
             progress,
-            told: Vec::new(),
             ends: BTreeMap::new(),
             container: None,
             attempt: 0,
@@ -101,11 +98,6 @@ impl<'a> Master<'a> {
         self.ends.insert(id, end);
     }
 
-    /// Has the next answer tell of an end.
-    pub(super) fn told(&mut self, id: ContainerId, status: ContainerExitStatus) {
-        self.told.push((id, status));
-    }
-
     /// Learns of ends. Returns the number of tasks of stages that begin.
     fn learn(&mut self, ended: &[(ContainerId, ContainerExitStatus)], now_ms: u64) -> u64 {
         let mut begun = 0;
@@ -132,14 +124,15 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-impl World<'_> {
+impl<L: Level> World<'_, L> {
     pub(super) fn job_arrives(&mut self, job: usize, now: MonoMillis) {
         let master = Master::new(&self.jobs[job], self.is_guaranteed, now.0);
         let pending = &master.pending;
         let waiting = pending.guaranteed.len() + pending.opportunistic.len();
         self.meter.waiting += waiting as u64;
         self.masters[job] = Some(master);
-        self.placer.job_arrives(job, now);
+        self.level.job_arrives(job, now);
+        self.start_masters(now);
         if !self.has_masters {
             let phase = self.delays.am_phase();
             let attempt = 0;
@@ -158,11 +151,14 @@ impl World<'_> {
         }
     }
 
-    /// Starts the container of a master. Its first call comes when it has started.
-    pub(super) fn start_master(&mut self, given: Placed, now: MonoMillis) {
-        if let Some(master) = &mut self.masters[job_of(&given.id)] {
-            master.container = Some(given.id);
-            self.begin_container(given, Work::Master, 0, now);
+    /// Starts the containers of masters that the ResourceManager has placed. A master's first call
+    /// comes when it has started.
+    pub(super) fn start_masters(&mut self, now: MonoMillis) {
+        for given in self.level.masters_placed() {
+            if let Some(master) = &mut self.masters[job_of(&given.id)] {
+                master.container = Some(given.id);
+                self.begin_container(given, Work::Master, 0, now);
+            }
         }
     }
 
@@ -173,19 +169,18 @@ impl World<'_> {
         if master.attempt != attempt {
             return;
         }
-        let ended = std::mem::take(&mut master.told);
         let call = MasterCall {
             job,
             wanted: count(master.pending.opportunistic.len()),
             wanted_guaranteed: count(master.pending.guaranteed.len()),
             probes: count(master.probes.len()),
-            ended: &ended,
             now,
         };
-        let placed = self.placer.master_calls(&call, &self.nodes);
+        let Answer { placed, ended } = self.level.call(&call);
         for given in placed {
             self.assign(job, given, now);
         }
+        self.start_masters(now);
         let Some(master) = &mut self.masters[job] else {
             return;
         };
@@ -194,10 +189,10 @@ impl World<'_> {
         if master.progress.is_over() {
             let container = master.container;
             self.masters[job] = None;
+            self.level.job_ends(job, now);
             if let Some(id) = container {
                 self.end_master(id, now);
             }
-            self.placer.job_ends(job);
             self.outcomes[job].finished_ms = Some(now.0);
             self.unfinished -= 1;
         } else {
@@ -222,7 +217,7 @@ impl World<'_> {
             self.sums.am_wait_ms += now.0 - since;
             Work::Task(task)
         };
-        self.begin_container(given, work, self.placer.answer_delay_ms(), now);
+        self.begin_container(given, work, self.level.answer_delay_ms(), now);
     }
 
     /// Ends the process of a master whose job is over.

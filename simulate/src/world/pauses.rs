@@ -3,9 +3,9 @@
 
 use records::{ContainerId, MonoMillis};
 
-use super::{Event, Live, World};
+use super::{Event, Level, Live, World};
 
-impl World<'_> {
+impl<L: Level> World<'_, L> {
     /// Has a container be frozen after a delay. Until then it runs.
     pub(super) fn freezing(&mut self, id: ContainerId, now: MonoMillis) {
         if let Some(at_ms) = self.pause_answered(id, now) {
@@ -37,7 +37,7 @@ impl World<'_> {
         };
         let node = live.node;
         let mut news = Vec::new();
-        if self.nodes[node].frozen(id, now, &mut news) {
+        if self.level.frozen(node, id, now, &mut news) {
             live.frozen_ms = Some(now.0);
             live.runs = false;
             self.meter.running -= 1;
@@ -65,7 +65,7 @@ impl World<'_> {
         self.meter.waiting -= 1;
         let node = live.node;
         let mut news = Vec::new();
-        self.nodes[node].thawed(id, now, &mut news);
+        self.level.thawed(node, id, now, &mut news);
         self.hear(node, &news, now);
     }
 }

@@ -3,10 +3,10 @@
 
 use records::{ContainerId, ExecutionType, MonoMillis};
 
-use super::{Event, Master, Work, World};
+use super::{Event, Level, Master, Work, World};
 use crate::arm::job_of;
 
-impl World<'_> {
+impl<L: Level> World<'_, L> {
     /// Drops a probe that has just reached its node if it has nothing to run; returns whether so.
     pub(super) fn is_needless(&mut self, id: ContainerId) -> bool {
         let waits = |job: usize| {
@@ -48,7 +48,7 @@ impl World<'_> {
         let Some((task, since)) = next else {
             let node = live.node;
             let mut news = Vec::new();
-            self.nodes[node].abandon(id, now, &mut news);
+            self.level.abandon(node, id, now, &mut news);
             self.hear(node, &news, now);
             return;
         };
@@ -81,7 +81,7 @@ impl World<'_> {
         if live.work == Work::Probe && live.has_arrived && !live.is_launching {
             let node = live.node;
             let mut news = Vec::new();
-            self.nodes[node].kill(id, now, &mut news);
+            self.level.kill(node, id, now, &mut news);
             self.hear(node, &news, now);
         }
     }

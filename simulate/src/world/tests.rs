@@ -19,7 +19,7 @@ struct Setup<'a> {
     is_last_guaranteed: bool,
 }
 
-fn with_world<T>(setup: Setup<'_>, look: impl FnOnce(&mut World<'_>) -> T) -> T {
+fn with_world<T>(setup: Setup<'_>, look: impl FnOnce(&mut World<'_, Decisions>) -> T) -> T {
     let Setup {
         policy,
         delays,
@@ -52,7 +52,8 @@ fn with_world<T>(setup: Setup<'_>, look: impl FnOnce(&mut World<'_>) -> T) -> T 
         to_ms: 0,
     };
     let placer = placer(&scenario, arm, streams).unwrap();
-    let mut world = World::new(&scenario, arm, placer, &jobs, window, streams);
+    let level = Decisions::new(&scenario, arm, placer);
+    let mut world = World::new(&scenario, arm, level, &jobs, window, streams);
     world.begin();
     look(&mut world)
 }
@@ -71,7 +72,7 @@ const fn one_task(delays: &str) -> Setup<'_> {
 }
 
 /// Handles the next event, and returns its time.
-fn step(world: &mut World<'_>) -> u64 {
+fn step(world: &mut World<'_, Decisions>) -> u64 {
     let event = world.events.pop().unwrap();
     let now_ms = world.events.now_ms();
     world.meter.advance(now_ms);
@@ -80,7 +81,7 @@ fn step(world: &mut World<'_>) -> u64 {
 }
 
 /// Handles events until something is so, and returns the time.
-fn until(world: &mut World<'_>, is_so: impl Fn(&World<'_>) -> bool) -> u64 {
+fn until(world: &mut World<'_, Decisions>, is_so: impl Fn(&World<'_, Decisions>) -> bool) -> u64 {
     loop {
         let now_ms = step(world);
         if is_so(world) {
@@ -91,10 +92,10 @@ fn until(world: &mut World<'_>, is_so: impl Fn(&World<'_>) -> bool) -> u64 {
 }
 
 /// Kills the only container, and returns the time from that until its end.
-fn killed_after_ms(world: &mut World<'_>, now_ms: u64) -> u64 {
+fn killed_after_ms(world: &mut World<'_, Decisions>, now_ms: u64) -> u64 {
     let id = *world.live.keys().next().unwrap();
     let mut news = Vec::new();
-    world.nodes[0].kill(id, MonoMillis(now_ms), &mut news);
+    world.level.nodes[0].kill(id, MonoMillis(now_ms), &mut news);
     world.hear(0, &news, MonoMillis(now_ms));
     until(world, |world| !world.live.contains_key(&id)) - now_ms
 }
@@ -138,7 +139,9 @@ fn a_cancelled_probe_leaves_its_queue_a_call_after_the_last_task_has_a_place() {
     };
     with_world(setup, |world| {
         // Two probes of each job: one of the first job has the place.
-        let queue = |length| move |world: &World<'_>| world.nodes[0].queue_length() == length;
+        let queue = |length| {
+            move |world: &World<'_, Decisions>| world.level.nodes[0].queue_length() == length
+        };
         let full_ms = until(world, queue(3));
         // The first call of the second job comes 100 ms after that of the first.
         assert_eq!(full_ms, 1_500);
@@ -166,7 +169,7 @@ fn an_eviction_discards_the_run_so_far_and_the_task_runs_again() {
         ..Setup::default()
     };
     with_world(setup, |world| {
-        let runs = |world: &World<'_>, execution_type| {
+        let runs = |world: &World<'_, Decisions>, execution_type| {
             let mut live = world.live.values();
             live.any(|live| live.runs && live.execution_type == execution_type)
         };
@@ -253,7 +256,7 @@ fn a_frozen_container_is_killed_for_its_memory_and_after_its_longest_pause() {
 }
 
 /// Fails the node once its task has run for three seconds, and returns the time of that.
-fn fail_after_three_seconds(world: &mut World<'_>) -> u64 {
+fn fail_after_three_seconds(world: &mut World<'_, Decisions>) -> u64 {
     let runs_ms = until(world, |world| world.meter.running == 1);
     let failed_ms = loop {
         let now_ms = step(world);
