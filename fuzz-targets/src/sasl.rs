@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use wire::digest_md5::{self, ClientResponse, ServerCheck};
 use wire::exception::RemoteException;
 use wire::frame::{put_delimited, take_delimited};
+use wire::protection::{Protection, Protections};
 use wire::proto::hadoop_common::RpcSaslProto;
 use wire::rpc::{SecretManager, Verified};
 use wire::sasl::{ClientStep, SaslClient, SaslServer, ServerAuth, ServerStep};
@@ -61,6 +62,11 @@ impl SecretManager for Keys {
     }
 }
 
+/// Returns every level of protection, the lowest first as the kept inputs have it.
+fn every_level() -> Protections {
+    Protection::ALL.into_iter().collect()
+}
+
 fn nonce() -> String {
     digest_md5::nonce([5; 30])
 }
@@ -71,7 +77,8 @@ fn run(input: &[u8]) {
     while let Ok(message) = take_delimited::<RpcSaslProto>(&mut frame) {
         messages.push(message);
     }
-    let as_server = |auth: ServerAuth| serve(SaslServer::new(auth, nonce()), &messages);
+    let as_server =
+        |auth: ServerAuth| serve(SaslServer::new(auth, every_level(), nonce()), &messages);
     let proven = as_server(ServerAuth::Token(Arc::new(Keys)));
     assert!(!matches!(proven, Some(ServerStep::SwitchToSimple(_))));
     if let Some(ServerStep::Done(_, proven)) = &proven {
@@ -83,8 +90,9 @@ fn run(input: &[u8]) {
         Some(ServerStep::Done(..))
     ));
     follow(&messages);
-    let _read_or_not = ServerCheck::parse(&nonce(), input);
-    let _read_or_not = ClientResponse::new(input, b"identifier", b"password", "cnonce");
+    let _read_or_not = ServerCheck::parse(&nonce(), &every_level(), input);
+    let _read_or_not =
+        ClientResponse::new(input, &every_level(), b"identifier", b"password", "cnonce");
 }
 
 /// Gives a server the messages until its last step, which it returns.
@@ -108,7 +116,7 @@ fn serve(mut server: SaslServer, messages: &[RpcSaslProto]) -> Option<ServerStep
 
 /// Gives a client the messages.
 fn follow(messages: &[RpcSaslProto]) {
-    let mut client = SaslClient::new(token(), "cnonce".to_owned());
+    let mut client = SaslClient::new(token(), every_level(), "cnonce".to_owned());
     for message in messages {
         match client.handle(message) {
             Ok(ClientStep::Send(_)) => {}
@@ -122,8 +130,8 @@ fn follow(messages: &[RpcSaslProto]) {
 
 /// Returns the messages of a whole negotiation, those of the client and those of the server.
 fn seeds() -> Vec<Vec<u8>> {
-    let mut server = SaslServer::new(ServerAuth::Token(Arc::new(Keys)), nonce());
-    let mut client = SaslClient::new(token(), "cnonce".to_owned());
+    let mut server = SaslServer::new(ServerAuth::Token(Arc::new(Keys)), every_level(), nonce());
+    let mut client = SaslClient::new(token(), every_level(), "cnonce".to_owned());
     let (mut of_client, mut of_server) = (BytesMut::new(), BytesMut::new());
     let mut message = client.start();
     loop {
@@ -143,7 +151,8 @@ fn seeds() -> Vec<Vec<u8>> {
         }
     }
     let response = ClientResponse::new(
-        digest_md5::challenge(&nonce()).as_bytes(),
+        digest_md5::challenge(&nonce(), &every_level()).as_bytes(),
+        &every_level(),
         b"identifier",
         b"password",
         "cnonce",
@@ -151,7 +160,7 @@ fn seeds() -> Vec<Vec<u8>> {
     vec![
         of_client.to_vec(),
         of_server.to_vec(),
-        digest_md5::challenge(&nonce()).into_bytes(),
+        digest_md5::challenge(&nonce(), &every_level()).into_bytes(),
         response.expect("an honest challenge").message.into_bytes(),
     ]
 }

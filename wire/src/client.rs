@@ -25,6 +25,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -34,12 +35,17 @@ use crate::dial::{DialError, Dialer};
 use crate::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use crate::header::{self, ClientId, MethodName};
 use crate::outbound::Outbound;
+use crate::protection::Protections;
 use crate::service::Method;
 use crate::token::Token;
+use crate::wrapped::{self, Sender, WrappedReader, WrappedWriter};
 
 /// Default limit of calls in flight on one connection. Further calls wait for their turn, within
 /// their deadline.
 const CALLS_IN_FLIGHT_MAX: usize = 1024;
+
+/// Length of a token, in bytes, above which it is unwrapped off the runtime's workers.
+const OFF_WORKER_BYTES: usize = 256 * 1024;
 
 /// A client's identity and its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,19 +70,23 @@ pub struct ClientOptions {
     pub ping_interval: Duration,
     /// Most calls in flight; further ones wait.
     pub calls_in_flight_max: usize,
+    /// Levels of protection that a client with a token accepts; the first one that the server offers
+    /// is taken.
+    pub protections: Protections,
     /// Opens the TCP connection.
     pub dialer: Dialer,
 }
 
 impl Default for ClientOptions {
     /// Hadoop's defaults: `ipc.client.connect.timeout`, `ipc.client.rpc-timeout.ms`,
-    /// `ipc.ping.interval`.
+    /// `ipc.ping.interval`, `hadoop.rpc.protection`.
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(20),
             call_timeout: Duration::from_secs(120),
             ping_interval: Duration::from_secs(60),
             calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
+            protections: Protections::default(),
             dialer: Dialer::default(),
         }
     }
@@ -163,16 +173,17 @@ impl RpcClient {
             .set_nodelay(true)
             .map_err(|source| DialError::Connect { address, source })?;
         let mut decoder = FrameDecoder::new(crate::frame::FRAME_LENGTH_MAX_UNAUTHENTICATED);
-        let opening = handshake::run(&mut stream, &mut decoder, address, auth).await?;
+        let protections = &options.protections;
+        let opening = handshake::run(&mut stream, &mut decoder, address, auth, protections).await?;
         decoder.set_length_max(FRAME_LENGTH_MAX);
 
         let (read, write) = stream.into_split();
-        let outbound = Outbound::new(write);
+        let layer = opening.layer;
+        let (wrap, unwrap) = layer.map(|layer| (layer.wrap, layer.unwrap)).unzip();
+        let writer = wrap.map(|wrap| WrappedWriter::new(wrap, Sender::Client));
+        let outbound = Outbound::new(write, opening.unsent, writer);
         outbound
-            .push(|out| {
-                out.extend_from_slice(&opening.unsent);
-                header::put_context(out, client_id(), opening.user.as_deref(), protocol)
-            })
+            .push(|out| header::put_context(out, client_id(), opening.user.as_deref(), protocol))
             .map_err(RpcError::RequestTooLong)?;
         let connection = Arc::new(Connection {
             address,
@@ -185,6 +196,7 @@ impl RpcClient {
         let task = Task {
             read,
             decoder,
+            wrapped: unwrap.map(|unwrap| WrappedReader::new(unwrap, FRAME_LENGTH_MAX)),
             connection: Arc::clone(&connection),
             closed: closed.clone(),
             ping_interval: options.ping_interval,
@@ -280,6 +292,8 @@ impl RpcClient {
 struct Task {
     read: OwnedReadHalf,
     decoder: FrameDecoder,
+    /// The answers inside the messages of a security layer, if one was agreed on.
+    wrapped: Option<WrappedReader>,
     connection: Arc<Connection>,
     closed: CancellationToken,
     ping_interval: Duration,
@@ -304,13 +318,11 @@ impl Task {
         tokio::pin!(ping);
         loop {
             while let Decoded::Complete(frame) = self.decoder.frame()? {
-                let answer = header::decode_answer(frame)?;
-                if !answer.client_id.is_empty() && answer.client_id != client_id()[..] {
-                    return Err(LossReason::ForeignClientId);
+                if self.wrapped.is_some() {
+                    self.take_wrapped(frame).await?;
+                } else {
+                    self.complete(frame)?;
                 }
-                self.connection
-                    .calls
-                    .complete(answer.call_id, answer.outcome)?;
             }
             tokio::select! {
                 read = self.read.read_buf(self.decoder.read_buffer()) => {
@@ -332,6 +344,46 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Completes the call that a frame answers.
+    fn complete(&self, frame: Bytes) -> Result<(), LossReason> {
+        let answer = header::decode_answer(frame)?;
+        if !answer.client_id.is_empty() && answer.client_id != client_id()[..] {
+            return Err(LossReason::ForeignClientId);
+        }
+        self.connection
+            .calls
+            .complete(answer.call_id, answer.outcome)
+    }
+
+    /// Unwraps a frame and completes the calls that the frames in it answer.
+    async fn take_wrapped(&mut self, frame: Bytes) -> Result<(), LossReason> {
+        let token = wrapped::token_of_answer(frame)?;
+        let Some(mut reader) = self.wrapped.take() else {
+            return Ok(());
+        };
+        let opened;
+        (reader, opened) = if token.len() > OFF_WORKER_BYTES {
+            let opening = spawn_blocking(move || {
+                let opened = reader.open(token);
+                (reader, opened)
+            });
+            opening.await.expect("it neither panics nor is cancelled")
+        } else {
+            let opened = reader.open(token);
+            (reader, opened)
+        };
+        opened?;
+        loop {
+            match reader.frame()? {
+                Decoded::Complete(frame) => self.complete(frame)?,
+                Decoded::Incomplete if reader.unfed_bytes() == 0 => break,
+                Decoded::Incomplete => reader.feed(),
+            }
+        }
+        self.wrapped = Some(reader);
+        Ok(())
     }
 
     /// Appends a ping, which is sent with the leftovers.

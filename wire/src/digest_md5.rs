@@ -1,9 +1,12 @@
-//! DIGEST-MD5 as Hadoop uses it to prove that both sides know a token's password.
+//! DIGEST-MD5 as Hadoop uses it to prove that both sides know a token's password, and to protect
+//! what they send afterwards.
 //!
-//! The user name is the token's identifier in base64, the password that of the token in base64;
-//! protection is always `auth`, which wraps nothing. Functions over text: the caller supplies
-//! nonces and passwords. Source: RFC 2831; `org.apache.hadoop.security.SaslRpcServer` and the JDK's
-//! `DigestMD5Server`.
+//! The user name is the token's identifier in base64, the password that of the token in base64.
+//! Functions over text: the caller supplies nonces and passwords. Source: RFC 2831;
+//! `org.apache.hadoop.security.SaslRpcServer` and the JDK's `DigestMD5Server`.
+
+mod directives;
+mod layer;
 
 use std::fmt;
 
@@ -12,6 +15,12 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use ctutils::CtEq as _;
 use md5::{Digest as _, Md5};
+
+use self::directives::Directives;
+pub use self::layer::Cipher;
+use self::layer::Side;
+use crate::layer::Layer;
+use crate::protection::{Protection, Protections};
 
 /// Name of the mechanism in SASL messages.
 pub const MECHANISM: &str = "DIGEST-MD5";
@@ -27,9 +36,6 @@ pub const NONCE_BYTES: usize = 30;
 const CHALLENGE_LENGTH_MAX: usize = 2048;
 const RESPONSE_LENGTH_MAX: usize = 4096;
 
-/// Limit on directives in one message. The mechanism defines thirteen.
-const DIRECTIVES_MAX: usize = 32;
-
 /// A malformed message of the mechanism, or a failed proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
@@ -39,9 +45,18 @@ pub enum DigestError {
     /// A directive that is missing, doubled, or not supported with its value.
     #[error("DIGEST-MD5: directive {0} is missing or wrong")]
     Directive(&'static str),
-    /// A digest made with another password.
+    /// A digest made with another password, or of another message.
     #[error("DIGEST-MD5: digest response format violation. Mismatched response.")]
     Mismatch,
+    /// The client chose a level of protection that this side did not offer.
+    #[error("DIGEST-MD5: server does not support  qop: {}", .0.qop())]
+    NotOffered(Protection),
+    /// The server offers no level of protection that this side accepts.
+    #[error("DIGEST-MD5: No common protection layer between client and server")]
+    NoCommonProtection,
+    /// The server offers no cipher that this side knows.
+    #[error("DIGEST-MD5: Client supports none of these cipher suites")]
+    NoCommonCipher,
 }
 
 /// Encodes random bytes as a nonce.
@@ -50,16 +65,47 @@ pub fn nonce(random: [u8; NONCE_BYTES]) -> String {
     STANDARD.encode(random)
 }
 
-/// Returns the server's first message.
+/// Returns the server's first message, which offers these levels of protection.
 #[must_use]
-pub fn challenge(nonce: &str) -> String {
-    format!("realm=\"{SERVER_ID}\",nonce=\"{nonce}\",qop=\"auth\",charset=utf-8,algorithm=md5-sess")
+pub fn challenge(nonce: &str, offered: &Protections) -> String {
+    let qops = offered.qops();
+    let ciphers = if offered.contains(Protection::Privacy) {
+        format!("cipher=\"{}\",", Cipher::names())
+    } else {
+        String::new()
+    };
+    format!(
+        "realm=\"{SERVER_ID}\",nonce=\"{nonce}\",qop=\"{qops}\",charset=utf-8,{ciphers}algorithm=md5-sess"
+    )
 }
 
 /// Returns the user name that stands for a token identifier.
 #[must_use]
 pub fn encode_identifier(identifier: &[u8]) -> String {
     STANDARD.encode(identifier)
+}
+
+/// Hash of the password and both nonces, from which digests and the keys of layers are made.
+type Ha1 = [u8; 16];
+
+/// Level of protection and cipher that the client chose.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Choice {
+    protection: Protection,
+    /// Present with [`Protection::Privacy`] only.
+    cipher: Option<Cipher>,
+}
+
+impl Choice {
+    /// Makes the layer of one side; `None` for none.
+    fn layer(self, ha1: &Ha1, side: Side) -> Option<Layer> {
+        match self.protection {
+            Protection::Authentication => None,
+            Protection::Integrity | Protection::Privacy => {
+                Some(layer::layer(ha1, side, self.cipher))
+            }
+        }
+    }
 }
 
 /// Input of the digest on both sides, without the direction. Contains the session's nonces.
@@ -69,28 +115,39 @@ struct Session<'a> {
     nonce: &'a str,
     cnonce: &'a str,
     digest_uri: &'a str,
+    protection: Protection,
 }
 
 /// Count of responses under one nonce; a nonce is used once.
 const NONCE_COUNT: &str = "00000001";
 
+/// Hash of a body that neither side has, at the end of what a digest covers when there is a layer.
+const NO_BODY: &str = ":00000000000000000000000000000000";
+
 impl Session<'_> {
-    fn ha1(&self, password: &[u8]) -> String {
+    fn ha1(&self, password: &[u8]) -> Ha1 {
         let password = STANDARD.encode(password);
         let secret = Md5::digest(format!("{}:{}:{password}", self.username, self.realm));
         let mut session = Md5::new();
         session.update(secret);
         session.update(format!(":{}:{}", self.nonce, self.cnonce));
-        hex(&session.finalize())
+        session.finalize().into()
     }
 
     /// Returns the digest of one direction: `method` is `AUTHENTICATE` from the client and empty
     /// from the server.
-    fn digest(&self, ha1: &str, method: &str) -> String {
-        let ha2 = hex(&Md5::digest(format!("{method}:{}", self.digest_uri)));
+    fn digest(&self, ha1: &Ha1, method: &str) -> String {
+        let body = match self.protection {
+            Protection::Authentication => "",
+            Protection::Integrity | Protection::Privacy => NO_BODY,
+        };
+        let ha2 = hex(&Md5::digest(format!("{method}:{}{body}", self.digest_uri)));
         hex(&Md5::digest(format!(
-            "{ha1}:{}:{NONCE_COUNT}:{}:auth:{ha2}",
-            self.nonce, self.cnonce
+            "{}:{}:{NONCE_COUNT}:{}:{}:{ha2}",
+            hex(ha1),
+            self.nonce,
+            self.cnonce,
+            self.protection.qop()
         )))
     }
 }
@@ -104,6 +161,16 @@ pub struct ServerCheck {
     nonce: String,
     cnonce: String,
     response: String,
+    choice: Choice,
+}
+
+/// Answer to a response that is right.
+#[derive(Debug)]
+pub struct Proof {
+    /// Message with the server's own proof.
+    pub message: String,
+    /// Layer of the server's side, if one was agreed on.
+    pub layer: Option<Layer>,
 }
 
 impl fmt::Debug for ServerCheck {
@@ -113,22 +180,17 @@ impl fmt::Debug for ServerCheck {
 }
 
 impl ServerCheck {
-    /// Parses the response to the challenge with this nonce.
+    /// Parses the response to the challenge with this nonce and these levels of protection.
     ///
     /// # Errors
     /// [`DigestError`] for a malformed message or an unexpected directive.
-    pub fn parse(nonce: &str, response: &[u8]) -> Result<Self, DigestError> {
+    pub fn parse(nonce: &str, offered: &Protections, response: &[u8]) -> Result<Self, DigestError> {
         let directives = Directives::parse(response, RESPONSE_LENGTH_MAX)?;
         directives.expect("nonce", nonce)?;
         directives.expect("nc", NONCE_COUNT)?;
         directives.expect("digest-uri", DIGEST_URI)?;
         directives.expect("realm", SERVER_ID)?;
-        // A missing qop means `auth`.
-        if let Some(qop) = directives.get("qop")?
-            && qop != "auth"
-        {
-            return Err(DigestError::Directive("qop"));
-        }
+        let choice = chosen(&directives, offered)?;
         // A token does not permit acting for another name.
         let username = directives.required("username")?;
         if let Some(authzid) = directives.get("authzid")?
@@ -150,6 +212,7 @@ impl ServerCheck {
             nonce: nonce.to_owned(),
             cnonce: cnonce.to_owned(),
             response: directives.required("response")?.to_owned(),
+            choice,
         })
     }
 
@@ -163,21 +226,44 @@ impl ServerCheck {
     ///
     /// # Errors
     /// [`DigestError::Mismatch`] if they differ.
-    pub fn verify(&self, password: &[u8]) -> Result<String, DigestError> {
+    pub fn verify(&self, password: &[u8]) -> Result<Proof, DigestError> {
         let session = Session {
             username: &self.username,
             realm: &self.realm,
             nonce: &self.nonce,
             cnonce: &self.cnonce,
             digest_uri: DIGEST_URI,
+            protection: self.choice.protection,
         };
         let ha1 = session.ha1(password);
         let expected = session.digest(&ha1, "AUTHENTICATE");
         if !is_same(&expected, &self.response) {
             return Err(DigestError::Mismatch);
         }
-        Ok(format!("rspauth={}", session.digest(&ha1, "")))
+        Ok(Proof {
+            message: format!("rspauth={}", session.digest(&ha1, "")),
+            layer: self.choice.layer(&ha1, Side::Server),
+        })
     }
+}
+
+/// Returns the level of protection and the cipher in a client's response.
+fn chosen(directives: &Directives<'_>, offered: &Protections) -> Result<Choice, DigestError> {
+    let protection = match directives.get("qop")? {
+        None => Protection::Authentication,
+        Some(qop) => Protection::from_qop(qop).ok_or(DigestError::Directive("qop"))?,
+    };
+    if !offered.contains(protection) {
+        return Err(DigestError::NotOffered(protection));
+    }
+    let cipher = match protection {
+        Protection::Authentication | Protection::Integrity => None,
+        Protection::Privacy => {
+            let cipher = Cipher::from_name(directives.required("cipher")?);
+            Some(cipher.ok_or(DigestError::Directive("cipher"))?)
+        }
+    };
+    Ok(Choice { protection, cipher })
 }
 
 /// A client's answer to a challenge, and the proof it expects of the server.
@@ -186,6 +272,8 @@ pub struct ClientResponse {
     /// Message to send.
     pub message: String,
     rspauth: String,
+    ha1: Ha1,
+    choice: Choice,
 }
 
 impl fmt::Debug for ClientResponse {
@@ -195,23 +283,21 @@ impl fmt::Debug for ClientResponse {
 }
 
 impl ClientResponse {
-    /// Answers a challenge for the holder of this token.
+    /// Answers a challenge for the holder of this token, with the first of the accepted levels of
+    /// protection that the server offers.
     ///
     /// # Errors
-    /// A malformed challenge, or one that wants anything but `auth` with MD5 sessions.
+    /// A malformed challenge, one without an accepted level, or one without MD5 sessions.
     pub fn new(
         challenge: &[u8],
+        accepted: &Protections,
         identifier: &[u8],
         password: &[u8],
         cnonce: &str,
     ) -> Result<Self, DigestError> {
         let directives = Directives::parse(challenge, CHALLENGE_LENGTH_MAX)?;
         directives.expect("algorithm", "md5-sess")?;
-        if let Some(qop) = directives.get("qop")?
-            && !qop.split(',').any(|offered| offered.trim() == "auth")
-        {
-            return Err(DigestError::Directive("qop"));
-        }
+        let choice = choose(&directives, accepted)?;
         // Values with a quote or backslash would need escaping, which neither side does.
         let nonce = directives.required("nonce")?;
         let realm = directives.get("realm")?.unwrap_or(SERVER_ID);
@@ -222,94 +308,61 @@ impl ClientResponse {
             nonce,
             cnonce,
             digest_uri: DIGEST_URI,
+            protection: choice.protection,
         };
         let ha1 = session.ha1(password);
         let response = session.digest(&ha1, "AUTHENTICATE");
+        let qop = choice.protection.qop();
+        let cipher = choice
+            .cipher
+            .map(|cipher| format!(",cipher=\"{}\"", cipher.name()))
+            .unwrap_or_default();
         let message = format!(
             "charset=utf-8,username=\"{username}\",realm=\"{realm}\",nonce=\"{nonce}\",nc={NONCE_COUNT},\
-             cnonce=\"{cnonce}\",digest-uri=\"{DIGEST_URI}\",maxbuf=65536,response={response},qop=auth"
+             cnonce=\"{cnonce}\",digest-uri=\"{DIGEST_URI}\",maxbuf=65536,response={response},qop={qop}{cipher}"
         );
         Ok(Self {
             message,
             rspauth: session.digest(&ha1, ""),
+            ha1,
+            choice,
         })
     }
 
-    /// Checks the server's proof that it knows the password too.
+    /// Checks the server's proof that it knows the password too; returns the layer of the client's
+    /// side, if one was agreed on.
     ///
     /// # Errors
     /// [`DigestError::Mismatch`], or the message is malformed.
-    pub fn verify(&self, message: &[u8]) -> Result<(), DigestError> {
+    pub fn verify(&self, message: &[u8]) -> Result<Option<Layer>, DigestError> {
         let directives = Directives::parse(message, CHALLENGE_LENGTH_MAX)?;
         let rspauth = directives.required("rspauth")?;
         if is_same(rspauth, &self.rspauth) {
-            Ok(())
+            Ok(self.choice.layer(&self.ha1, Side::Client))
         } else {
             Err(DigestError::Mismatch)
         }
     }
 }
 
-/// The `key=value` pairs of a message, in their order.
-struct Directives<'a>(Vec<(&'a str, &'a str)>);
-
-impl<'a> Directives<'a> {
-    /// Parses pairs separated by commas; a quoted value may contain commas. Backslash escapes are
-    /// refused: no name, nonce or realm of this mechanism has one.
-    fn parse(message: &'a [u8], length_max: usize) -> Result<Self, DigestError> {
-        if message.len() > length_max || !message.is_ascii() {
-            return Err(DigestError::Malformed);
+/// Chooses a level of protection and a cipher from a server's challenge. One without levels offers
+/// the lowest alone.
+fn choose(directives: &Directives<'_>, accepted: &Protections) -> Result<Choice, DigestError> {
+    let names = |list: &str, name: &str| list.split(',').any(|offered| offered.trim() == name);
+    let qops = directives.get("qop")?.unwrap_or("auth");
+    let protection = accepted
+        .choose(|level| names(qops, level.qop()))
+        .ok_or(DigestError::NoCommonProtection)?;
+    let cipher = match protection {
+        Protection::Authentication | Protection::Integrity => None,
+        Protection::Privacy => {
+            let offered = directives.required("cipher")?;
+            let mut known = Cipher::ALL.into_iter();
+            let cipher = known.find(|cipher| names(offered, cipher.name()));
+            Some(cipher.ok_or(DigestError::NoCommonCipher)?)
         }
-        let mut rest = std::str::from_utf8(message).map_err(|_| DigestError::Malformed)?;
-        let mut pairs = Vec::new();
-        loop {
-            rest = rest.trim_start_matches([' ', '\t', '\r', '\n', ',']);
-            if rest.is_empty() {
-                return Ok(Self(pairs));
-            }
-            if pairs.len() == DIRECTIVES_MAX {
-                return Err(DigestError::Malformed);
-            }
-            let (key, value) = rest.split_once('=').ok_or(DigestError::Malformed)?;
-            let (value, after) = match value.strip_prefix('"') {
-                Some(quoted) => quoted.split_once('"').ok_or(DigestError::Malformed)?,
-                None => value.split_at(value.find(',').unwrap_or(value.len())),
-            };
-            let after = after.trim_start();
-            if value.contains('\\') || !(after.is_empty() || after.starts_with(',')) {
-                return Err(DigestError::Malformed);
-            }
-            pairs.push((key.trim(), value.trim_end()));
-            rest = after;
-        }
-    }
-
-    /// Returns the value of a directive that may occur at most once.
-    fn get(&self, key: &'static str) -> Result<Option<&'a str>, DigestError> {
-        let mut values = self
-            .0
-            .iter()
-            .filter(|pair| pair.0.eq_ignore_ascii_case(key))
-            .map(|pair| pair.1);
-        let value = values.next();
-        if values.next().is_some() {
-            Err(DigestError::Directive(key))
-        } else {
-            Ok(value)
-        }
-    }
-
-    fn required(&self, key: &'static str) -> Result<&'a str, DigestError> {
-        self.get(key)?.ok_or(DigestError::Directive(key))
-    }
-
-    fn expect(&self, key: &'static str, value: &str) -> Result<(), DigestError> {
-        if self.required(key)? == value {
-            Ok(())
-        } else {
-            Err(DigestError::Directive(key))
-        }
-    }
+    };
+    Ok(Choice { protection, cipher })
 }
 
 /// Compares two digests in constant time.

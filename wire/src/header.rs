@@ -34,6 +34,16 @@ const RETRY_NONE: i32 = -1;
 /// Identity of one client process in all its connections: the bytes of a random UUID.
 pub type ClientId = [u8; 16];
 
+/// Returns the header of a SASL frame from a client.
+pub(crate) fn sasl_request_header() -> RpcRequestHeaderProto {
+    request_header(CALL_ID_SASL, &[], RETRY_NONE)
+}
+
+/// Returns the header of a SASL frame from a server.
+pub(crate) fn sasl_response_header() -> RpcResponseHeaderProto {
+    CallRef::out_of_band(CALL_ID_SASL).response_header(RpcStatusProto::Success)
+}
+
 fn request_header(call_id: i32, client_id: &[u8], retry_count: i32) -> RpcRequestHeaderProto {
     RpcRequestHeaderProto {
         rpc_kind: Some(RpcKindProto::RpcProtocolBuffer.into()),
@@ -51,7 +61,7 @@ fn request_header(call_id: i32, client_id: &[u8], retry_count: i32) -> RpcReques
 /// [`FrameError::TooLong`] if the token inside exceeds a frame.
 pub fn put_sasl_request(out: &mut BytesMut, message: &RpcSaslProto) -> Result<(), FrameError> {
     put_frame(out, |out| {
-        put_delimited(out, &request_header(CALL_ID_SASL, &[], RETRY_NONE));
+        put_delimited(out, &sasl_request_header());
         put_delimited(out, message);
     })
 }

@@ -9,7 +9,9 @@
 //! | [`rpc`] | methods, services and callers |
 //! | [`frame`], [`header`] | preamble, frames, and the headers in them |
 //! | [`writable`], [`token`], [`credentials`] | tokens, the keys that sign them, files of tokens |
+//! | [`protection`], [`layer`] | levels of protection after the authentication, what protects |
 //! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
+//! | [`wrapped`] | frames inside the messages of a layer |
 //! | [`dial`] | TCP connections to a host by its name, over all its addresses |
 //! | [`client`], [`server`] | a connection to a server, and a server of many connections |
 //! | [`failover`] | calls to the active of several ResourceManagers, retried until it answers |
@@ -30,7 +32,9 @@ pub mod exception;
 pub mod failover;
 pub mod frame;
 pub mod header;
+pub mod layer;
 mod outbound;
+pub mod protection;
 pub mod proto;
 pub mod protocol;
 pub mod raw_message;
@@ -41,6 +45,7 @@ pub mod secrets;
 pub mod server;
 mod service;
 pub mod token;
+pub mod wrapped;
 pub mod writable;
 
 #[cfg(test)]

@@ -6,6 +6,9 @@
 //! the socket is ready, together with later frames. The socket is shut for sending when the last
 //! owner drops it.
 //!
+//! On a wrapped connection a frame is wrapped under the same lock: its token has the number of its
+//! place in the order of sending. A layer that fails ends the connection.
+//!
 //! A frame may come with what it holds, for example its part of a memory budget. That is dropped
 //! when the socket has taken the frame or writing has failed.
 
@@ -20,6 +23,8 @@ use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::wrapped::{SealError, WrappedWriter};
 
 /// Largest capacity of an empty buffer, in bytes: one that grew beyond it for a large frame is
 /// freed.
@@ -49,6 +54,8 @@ pub(crate) struct Outbound<H> {
 #[derive(Debug)]
 struct Pending<H> {
     buffer: BytesMut,
+    /// Layer that frames get before they are in the buffer.
+    wrapped: Option<WrappedWriter>,
     /// Holds of the frames in the buffer, in the frames' order.
     holds: VecDeque<Hold<H>>,
     /// Bytes that the socket has taken so far.
@@ -69,6 +76,14 @@ struct Hold<H> {
 }
 
 impl<H: Held> Pending<H> {
+    /// Appends frames to the buffer.
+    fn put<T>(&mut self, append: impl FnOnce(&mut BytesMut) -> T) -> Result<T, SealError> {
+        match &mut self.wrapped {
+            None => Ok(append(&mut self.buffer)),
+            Some(wrapped) => wrapped.put(&mut self.buffer, append),
+        }
+    }
+
     /// Drops what the frames held that are sent, and adapts what those hold that wait.
     fn release_sent(&mut self) {
         let sent = self.holds.partition_point(|hold| hold.until <= self.sent);
@@ -89,11 +104,17 @@ impl<H: Held> Pending<H> {
 }
 
 impl<H: Held> Outbound<H> {
-    pub(crate) fn new(socket: OwnedWriteHalf) -> Self {
+    /// Starts with bytes that the next flush sends as they are; `wrapped` is for what follows.
+    pub(crate) fn new(
+        socket: OwnedWriteHalf,
+        unsent: BytesMut,
+        wrapped: Option<WrappedWriter>,
+    ) -> Self {
         Self {
             socket,
             pending: Mutex::new(Pending {
-                buffer: BytesMut::new(),
+                buffer: unsent,
+                wrapped,
                 holds: VecDeque::new(),
                 sent: 0,
                 stalled_since: None,
@@ -129,7 +150,22 @@ impl<H: Held> Outbound<H> {
             // The connection's task is about to fail all calls.
             return Ok(());
         }
-        append(&mut pending.buffer)
+        match pending.put(append) {
+            Ok(appended) => appended,
+            Err(error) => {
+                self.fail(&mut pending, &error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends sending, since frames cannot be wrapped.
+    fn fail(&self, pending: &mut Pending<H>, error: &SealError) {
+        tracing::debug!(%error, "frames cannot be wrapped");
+        pending.failure = Some(io::ErrorKind::InvalidData);
+        pending.buffer = BytesMut::new();
+        pending.clear();
+        self.leftover.notify_one();
     }
 
     /// Appends one frame that holds `held` until it is sent.
@@ -139,7 +175,10 @@ impl<H: Held> Outbound<H> {
             return;
         }
         let before = pending.buffer.len();
-        append(&mut pending.buffer);
+        if let Err(error) = pending.put(append) {
+            self.fail(&mut pending, &error);
+            return;
+        }
         let after = pending.buffer.len();
         let until = pending.sent + after as u64;
         let length = after - before;

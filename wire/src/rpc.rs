@@ -5,5 +5,6 @@
 //! `org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB`.
 
 pub use crate::client::{ClientAuth, ClientOptions, LossReason, RpcClient, RpcError};
+pub use crate::protection::{Protection, Protections};
 pub use crate::server::{RpcServer, RpcServerBuilder, ServerAuth, ServerLimits};
 pub use crate::service::{BoxFuture, Caller, Method, SecretManager, Service, Verified};

@@ -20,6 +20,8 @@ use bytes::Bytes;
 
 use crate::digest_md5::{self, ClientResponse, DigestError, ServerCheck};
 use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
+use crate::layer::Layer;
+use crate::protection::Protections;
 use crate::proto::hadoop_common::RpcSaslProto;
 use crate::proto::hadoop_common::rpc_sasl_proto::{SaslAuth, SaslState};
 use crate::service::SecretManager;
@@ -170,20 +172,33 @@ enum ServerState {
 #[derive(Debug)]
 pub struct SaslServer {
     auth: ServerAuth,
+    protections: Protections,
     nonce: String,
     state: ServerState,
+    layer: Option<Layer>,
 }
 
 impl SaslServer {
     /// Starts a negotiation with this nonce, which must be unpredictable and fresh (see
-    /// [`digest_md5::nonce`]).
+    /// [`digest_md5::nonce`]). Who proves a token may choose among the levels of protection.
     #[must_use]
-    pub const fn new(auth: ServerAuth, nonce: String) -> Self {
+    pub const fn new(auth: ServerAuth, protections: Protections, nonce: String) -> Self {
         Self {
             auth,
+            protections,
             nonce,
             state: ServerState::Start,
+            layer: None,
         }
+    }
+
+    /// Takes the layer that protects everything after the last message, if one was agreed on.
+    pub const fn take_layer(&mut self) -> Option<Layer> {
+        self.layer.take()
+    }
+
+    fn challenge(&self) -> Bytes {
+        digest_md5::challenge(&self.nonce, &self.protections).into()
     }
 
     /// Handles the client's next message. After an error or a final step the negotiation is over.
@@ -243,9 +258,8 @@ impl SaslServer {
     fn negotiate(&mut self) -> ServerStep {
         let mut auths = Vec::new();
         if self.auth.secrets().is_some() {
-            let challenge = digest_md5::challenge(&self.nonce).into();
             auths.push(SaslAuth {
-                challenge: Some(challenge),
+                challenge: Some(self.challenge()),
                 ..token_auth()
             });
         } else {
@@ -278,16 +292,15 @@ impl SaslServer {
         }
         if received.token.as_ref().is_some_and(Bytes::is_empty) {
             self.state = ServerState::Challenged;
-            let challenge = digest_md5::challenge(&self.nonce).into();
             return Ok(ServerStep::Reply(RpcSaslProto {
-                token: Some(challenge),
+                token: Some(self.challenge()),
                 ..message(SaslState::Challenge)
             }));
         }
         self.evaluate(received)
     }
 
-    fn evaluate(&self, received: &RpcSaslProto) -> Result<ServerStep, RemoteException> {
+    fn evaluate(&mut self, received: &RpcSaslProto) -> Result<ServerStep, RemoteException> {
         let token = received
             .token
             .as_ref()
@@ -295,7 +308,7 @@ impl SaslServer {
         let Some(secrets) = self.auth.secrets() else {
             return Err(self.auth.refusal(METHOD_TOKEN));
         };
-        let check = ServerCheck::parse(&self.nonce, token)
+        let check = ServerCheck::parse(&self.nonce, &self.protections, token)
             .map_err(|error| sasl_error(&error.to_string()))?;
         let verified = secrets
             .retrieve(check.identifier())
@@ -303,7 +316,7 @@ impl SaslServer {
                 code: RpcErrorCode::FatalUnauthorized,
                 ..error
             })?;
-        let rspauth = check
+        let proof = check
             .verify(&verified.password)
             .map_err(|error| sasl_error(&error.to_string()))?;
         let authenticated = Authenticated {
@@ -313,9 +326,10 @@ impl SaslServer {
             kind: secrets.kind(),
         };
         let reply = RpcSaslProto {
-            token: Some(rspauth.into()),
+            token: Some(proof.message.into()),
             ..message(SaslState::Success)
         };
+        self.layer = proof.layer;
         Ok(ServerStep::Done(reply, authenticated))
     }
 }
@@ -373,19 +387,28 @@ enum ClientState {
 #[derive(Debug)]
 pub struct SaslClient {
     token: Token,
+    protections: Protections,
     cnonce: String,
     state: ClientState,
+    layer: Option<Layer>,
 }
 
 impl SaslClient {
-    /// Starts a negotiation for the holder of this token.
+    /// Starts a negotiation for the holder of this token, who accepts these levels of protection.
     #[must_use]
-    pub const fn new(token: Token, cnonce: String) -> Self {
+    pub const fn new(token: Token, protections: Protections, cnonce: String) -> Self {
         Self {
             token,
+            protections,
             cnonce,
             state: ClientState::Negotiating,
+            layer: None,
         }
+    }
+
+    /// Takes the layer that protects everything after the last message, if one was agreed on.
+    pub const fn take_layer(&mut self) -> Option<Layer> {
+        self.layer.take()
     }
 
     /// Returns the first message to send.
@@ -412,7 +435,7 @@ impl SaslClient {
             (ClientState::Negotiating, SaslState::Negotiate) => self.choose(&received.auths),
             (ClientState::Negotiating, SaslState::Success) => Err(no_token(&received.auths)),
             (ClientState::Initiated(response), SaslState::Success) => {
-                response.verify(received.token.as_deref().unwrap_or_default())?;
+                self.layer = response.verify(received.token.as_deref().unwrap_or_default())?;
                 Ok(ClientStep::Done)
             }
             (ClientState::Negotiating, SaslState::Challenge)
@@ -435,6 +458,7 @@ impl SaslClient {
         };
         let response = ClientResponse::new(
             challenge,
+            &self.protections,
             &self.token.identifier,
             &self.token.password,
             &self.cnonce,

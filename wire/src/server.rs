@@ -18,6 +18,7 @@ mod budget;
 mod calls;
 mod connection;
 mod handshake;
+mod receiving;
 mod refusal_log;
 mod running;
 mod strangers;
@@ -44,6 +45,7 @@ use self::running::ServiceCall;
 use self::strangers::{StrangerPlace, Strangers};
 use crate::exception::{HadoopException, RemoteException};
 use crate::frame::{DelimitedError, FRAME_LENGTH_MAX, FRAME_LENGTH_MAX_UNAUTHENTICATED};
+use crate::protection::Protections;
 use crate::proto::hadoop_common::RequestHeaderProto;
 pub use crate::sasl::ServerAuth;
 use crate::service::{Caller, Service};
@@ -168,6 +170,7 @@ impl ServerLimits {
 #[derive(Debug)]
 pub struct RpcServerBuilder {
     auth: ServerAuth,
+    protections: Protections,
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
     refusals: Arc<Refusals>,
@@ -185,6 +188,14 @@ impl RpcServerBuilder {
     #[must_use]
     pub fn service(mut self, service: impl Service) -> Self {
         self.services.insert(service.protocol(), Arc::new(service));
+        self
+    }
+
+    /// Sets the levels of protection that callers with a token may choose among; Hadoop's default,
+    /// none but the proof, otherwise.
+    #[must_use]
+    pub fn protections(mut self, protections: Protections) -> Self {
+        self.protections = protections;
         self
     }
 
@@ -234,6 +245,7 @@ impl RpcServerBuilder {
         let address = listener.local_addr()?;
         let Self {
             auth,
+            protections,
             services,
             limits,
             refusals,
@@ -243,6 +255,7 @@ impl RpcServerBuilder {
             RpcServer {
                 listener,
                 auth,
+                protections,
                 services,
                 limits,
                 refusals,
@@ -258,6 +271,7 @@ impl RpcServerBuilder {
 pub struct RpcServer {
     listener: TcpListener,
     auth: ServerAuth,
+    protections: Protections,
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
     refusals: Arc<Refusals>,
@@ -267,6 +281,7 @@ pub struct RpcServer {
 /// State shared by all connections of one server.
 struct Shared {
     auth: ServerAuth,
+    protections: Protections,
     services: HashMap<&'static str, Arc<dyn Service>>,
     limits: ServerLimits,
     strangers: Arc<Strangers>,
@@ -344,6 +359,7 @@ impl RpcServer {
     pub fn builder(auth: ServerAuth) -> RpcServerBuilder {
         RpcServerBuilder {
             auth,
+            protections: Protections::default(),
             services: HashMap::new(),
             limits: ServerLimits::default(),
             refusals: Arc::default(),
@@ -357,6 +373,7 @@ impl RpcServer {
         let Self {
             listener,
             auth,
+            protections,
             services,
             limits,
             refusals,
@@ -364,6 +381,7 @@ impl RpcServer {
         } = self;
         let shared = Arc::new(Shared {
             auth,
+            protections,
             services,
             strangers: Arc::new(Strangers::new(limits.strangers_max)),
             refusals,

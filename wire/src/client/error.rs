@@ -9,7 +9,9 @@ use crate::dial::DialError;
 use crate::exception::RemoteException;
 use crate::frame::FrameError;
 use crate::header::AnswerError;
+use crate::layer::LayerError;
 use crate::sasl::SaslError;
+use crate::wrapped::WrappedError;
 
 /// An error whose type does not matter to the caller.
 pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
@@ -76,6 +78,8 @@ impl RpcError {
             | LossReason::StrangeCallId { .. }
             | LossReason::Io(_)
             | LossReason::Frame(_)
+            | LossReason::NotWrapped(_)
+            | LossReason::Layer(_)
             | LossReason::Answer(_) => Self::ConnectionLost {
                 address,
                 reason: Arc::clone(reason),
@@ -146,6 +150,12 @@ pub enum LossReason {
     /// A frame with an impossible length.
     #[error("broken frame")]
     Frame(#[from] FrameError),
+    /// A frame in clear on a wrapped connection, or one that is not wrapped as it must be.
+    #[error("the server sent a non-wrapped response")]
+    NotWrapped(#[from] WrappedError),
+    /// A wrapped message that was cut, changed, dropped or repeated.
+    #[error("broken wrapped message")]
+    Layer(#[from] LayerError),
     /// A frame that does not parse.
     #[error("broken answer")]
     Answer(#[from] AnswerError),

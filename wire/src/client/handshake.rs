@@ -12,6 +12,8 @@ use super::{ClientAuth, LossReason, RpcError};
 use crate::digest_md5;
 use crate::frame::{AuthProtocol, Decoded, DelimitedError, FrameDecoder, Preamble};
 use crate::header::{self, AnswerError, CALL_ID_SASL, Outcome};
+use crate::layer::Layer;
+use crate::protection::Protections;
 use crate::proto::hadoop_common::RpcSaslProto;
 use crate::sasl::{ClientStep, SaslClient};
 use crate::token::Token;
@@ -20,8 +22,10 @@ use crate::token::Token;
 pub(super) struct Opening {
     /// User to name in the context; `None` after a token, from which the server derives the user.
     pub(super) user: Option<String>,
-    /// Bytes to send ahead of the context.
+    /// Bytes to send ahead of the context, as they are.
     pub(super) unsent: BytesMut,
+    /// Layer of the context and everything after it.
+    pub(super) layer: Option<Layer>,
 }
 
 /// Authenticates, as far as that needs answers. A client that only gives a user name sends nothing
@@ -31,6 +35,7 @@ pub(super) async fn run(
     decoder: &mut FrameDecoder,
     address: SocketAddr,
     auth: ClientAuth,
+    protections: &Protections,
 ) -> Result<Opening, RpcError> {
     match auth {
         ClientAuth::Simple { user } => {
@@ -38,9 +43,10 @@ pub(super) async fn run(
             Ok(Opening {
                 user: Some(user),
                 unsent: BytesMut::from(&preamble[..]),
+                layer: None,
             })
         }
-        ClientAuth::Token(token) => prove(stream, decoder, address, token).await,
+        ClientAuth::Token(token) => prove(stream, decoder, address, token, protections).await,
     }
 }
 
@@ -49,8 +55,13 @@ async fn prove(
     decoder: &mut FrameDecoder,
     address: SocketAddr,
     token: Token,
+    protections: &Protections,
 ) -> Result<Opening, RpcError> {
-    let mut sasl = SaslClient::new(token, digest_md5::nonce(rand::random()));
+    let mut sasl = SaslClient::new(
+        token,
+        protections.clone(),
+        digest_md5::nonce(rand::random()),
+    );
     let mut out = BytesMut::from(&Preamble::new(AuthProtocol::Sasl).encode()[..]);
     let mut next = sasl.start();
     loop {
@@ -67,6 +78,7 @@ async fn prove(
                 return Ok(Opening {
                     user: None,
                     unsent: out,
+                    layer: sasl.take_layer(),
                 });
             }
         }

@@ -56,6 +56,7 @@ fn hold(length: usize, until: u64) -> (Hold<Recorder>, Record) {
 fn pending() -> Pending<Recorder> {
     Pending {
         buffer: BytesMut::new(),
+        wrapped: None,
         holds: VecDeque::new(),
         sent: 0,
         stalled_since: None,
@@ -78,7 +79,7 @@ async fn connection() -> (Outbound<Recorder>, TcpStream) {
         .unwrap();
     near.writable().await.unwrap();
     let (_read, write) = near.into_split();
-    (Outbound::new(write), far)
+    (Outbound::new(write, BytesMut::new(), None), far)
 }
 
 #[test]

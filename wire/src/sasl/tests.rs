@@ -9,7 +9,7 @@ const NONCE: &str = "t6kM3aJdaQj4zoKIHKunxp8+8tUVlXROGGkkxvqo";
 const CNONCE: &str = "dDgCPworofLRuKtHVt2G6PEXsGK/+FkwUAWnirLY";
 
 fn server(auth: ServerAuth) -> SaslServer {
-    SaslServer::new(auth, NONCE.to_owned())
+    SaslServer::new(auth, Protections::default(), NONCE.to_owned())
 }
 
 fn token_only() -> ServerAuth {
@@ -17,7 +17,7 @@ fn token_only() -> ServerAuth {
 }
 
 fn client() -> SaslClient {
-    SaslClient::new(am_token(), CNONCE.to_owned())
+    SaslClient::new(am_token(), Protections::default(), CNONCE.to_owned())
 }
 
 fn reply(server: &mut SaslServer, received: &RpcSaslProto) -> RpcSaslProto {
@@ -46,7 +46,7 @@ fn token_proves_its_holder_and_the_server() {
         offer.encode_to_vec(),
         [
             hex("1001 228c01 0a05544f4b454e 120a4449474553542d4d4435 1a00 220764656661756c74 2a6c"),
-            digest_md5::challenge(NONCE).into_bytes(),
+            digest_md5::challenge(NONCE, &Protections::default()).into_bytes(),
         ]
         .concat()
     );
@@ -84,6 +84,7 @@ fn challenge_and_response_work_without_negotiation() {
     let token = am_token();
     let response = ClientResponse::new(
         &challenge.token.unwrap(),
+        &Protections::default(),
         &token.identifier,
         &token.password,
         CNONCE,
@@ -316,7 +317,7 @@ fn identifier_that_the_manager_refuses_is_an_invalid_token() {
 
 fn refused_token(token: Token) -> RemoteException {
     let mut server = server(token_only());
-    let mut client = SaslClient::new(token, CNONCE.to_owned());
+    let mut client = SaslClient::new(token, Protections::default(), CNONCE.to_owned());
     let offer = reply(&mut server, &client.start());
     refusal(&mut server, &sent(&mut client, &offer))
 }

@@ -197,6 +197,17 @@ impl Share {
         self.own.num_permits() * UNIT
     }
 
+    /// Takes this many bytes off, in whole units; all if there are no more.
+    pub(super) fn split(&mut self, bytes: usize) -> Self {
+        let units = bytes.div_ceil(UNIT).min(self.own.num_permits());
+        let (own, all) = (self.own.split(units), self.all.split(units));
+        Self {
+            own: own.expect("not more than there are"),
+            all: all.expect("as many as of the user"),
+            lacking: None,
+        }
+    }
+
     /// Adds another share of the same account.
     pub(super) fn merge(&mut self, more: Self) {
         self.own.merge(more.own);

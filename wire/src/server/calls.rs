@@ -14,22 +14,30 @@ use tokio::time::timeout;
 
 use super::budget::Share;
 use super::connection::{Connection, Ended};
-use super::handshake::{self, Refused};
+use super::handshake;
 use super::running::{Place, RunningCall, ServiceCall, put_answer};
 use super::{MEMORY_WAIT_MAX, SMALL_REQUEST_BYTES};
 use crate::exception::{HadoopException, RemoteException};
-use crate::header::{self, CALL_ID_PING, CallRef};
+use crate::header::{self, CALL_ID_CONTEXT, CALL_ID_PING, CallRef};
 use crate::outbound::Outbound;
 
 /// Cost of a request, in bytes, above which it is decoded off the runtime's workers: decoding it
 /// takes more than a few hundred microseconds, which other connections would wait for.
-const OFF_WORKER_BYTES: usize = 256 * 1024;
+pub(super) const OFF_WORKER_BYTES: usize = 256 * 1024;
 
 /// Memory that a request has so far, taken step by step.
 pub(super) struct Reserved {
     share: Share,
     /// The user's turn to take more.
     _turn: OwnedSemaphorePermit,
+}
+
+impl Reserved {
+    /// Releases what exceeds this many bytes.
+    pub(super) fn release_beyond(&mut self, bytes: usize) {
+        let more = self.share.bytes().saturating_sub(bytes);
+        drop(self.share.split(more));
+    }
 }
 
 impl Connection {
@@ -59,12 +67,14 @@ impl Connection {
             .map_err(|_| NoMemory::Late)
     }
 
-    /// Handles one frame. `reserved` is the memory it has, which is released when its call ends.
+    /// Handles one frame. `reserved` is the memory that the connection has: for the frame, which its
+    /// call releases when it ends, and for `kept` bytes behind it, for which it is returned.
     pub(super) async fn take_frame(
-        &self,
+        &mut self,
         mut frame: Bytes,
         reserved: Option<Reserved>,
-    ) -> Result<(), Ended> {
+        kept: usize,
+    ) -> Result<Option<Reserved>, Ended> {
         let length = frame.len();
         let header = self.try_push(|out| handshake::open_frame(&mut frame, out))?;
         let call = CallRef {
@@ -72,33 +82,47 @@ impl Connection {
             client_id: header.client_id.clone(),
             retry_count: header.retry_count(),
         };
-        match header.call_id {
-            0.. => {}
-            CALL_ID_PING => return Ok(()),
-            other => return self.refuse_out_of_band(other, call),
+        let mut memory = Memory { reserved, kept };
+        if header.call_id < 0 || self.awaits_context {
+            self.take_out_of_band(&call, frame)?;
+            return Ok(memory.left());
         }
         let resolved = self.shared.resolve(header::take_call(frame), &self.caller);
         let admitted = match resolved {
-            Ok(service_call) => self.admit(service_call, length, reserved).await?,
+            Ok(service_call) => self.admit(service_call, length, &mut memory).await?,
             Err(exception) => Err(exception),
         };
         match admitted {
-            Ok(admitted) => self.start(call, admitted).await,
-            Err(exception) => {
-                self.push(|out| put_answer(out, &call, Err(exception)));
-                Ok(())
-            }
+            Ok(admitted) => self.start(call, admitted).await?,
+            Err(exception) => self.push(|out| put_answer(out, &call, Err(exception))),
         }
+        Ok(memory.left())
     }
 
-    fn refuse_out_of_band(&self, call_id: i32, call: CallRef) -> Result<(), Ended> {
-        let exception =
-            handshake::out_of_band_after_context(call_id, self.caller.token_identifier.is_some());
+    /// Handles a frame that is no call, or that comes before the context.
+    fn take_out_of_band(&mut self, call: &CallRef, payload: Bytes) -> Result<(), Ended> {
+        let exception = match call.call_id {
+            CALL_ID_PING => return Ok(()),
+            CALL_ID_CONTEXT if self.awaits_context => {
+                match handshake::check_context(&self.caller, payload) {
+                    Ok(()) => {
+                        self.awaits_context = false;
+                        return Ok(());
+                    }
+                    Err(exception) => exception,
+                }
+            }
+            other if self.awaits_context => handshake::before_context(other),
+            other => {
+                let is_proven = self.caller.token_identifier.is_some();
+                handshake::out_of_band_after_context(other, payload, is_proven)
+            }
+        };
         let call = CallRef {
             client_id: Bytes::new(),
-            ..call
+            ..call.clone()
         };
-        self.try_push(|out| Err::<(), Refused>(handshake::refuse(out, &call, exception)))
+        self.try_push(|out| Err(handshake::refuse(out, &call, exception)))
     }
 
     /// Takes the memory for decoding a request whose frame has this length, or refuses the call.
@@ -106,7 +130,7 @@ impl Connection {
         &self,
         call: ServiceCall,
         length: usize,
-        reserved: Option<Reserved>,
+        memory: &mut Memory,
     ) -> Result<Result<Admitted, RemoteException>, Ended> {
         let (call, cost) = if length > OFF_WORKER_BYTES {
             let computing = spawn_blocking(move || {
@@ -138,9 +162,18 @@ impl Connection {
             return Ok(Err(RemoteException::new(HadoopException::RpcServer, text)));
         }
         let share = if cost > SMALL_REQUEST_BYTES {
-            match self.reserve(reserved, cost).await {
-                Ok(reserved) => Some(reserved.share),
+            match self
+                .reserve(memory.reserved.take(), cost + memory.kept)
+                .await
+            {
+                Ok(mut reserved) => {
+                    let share = reserved.share.split(cost);
+                    memory.reserved = Some(reserved);
+                    Some(share)
+                }
                 Err(NoMemory::Ended(ended)) => return Err(ended),
+                // With the reservation that of what is behind the frame is lost.
+                Err(NoMemory::Late) if memory.kept > 0 => return Err(Ended::NoMemory),
                 Err(NoMemory::Late) => {
                     self.shared.refusals.count(Reason::NoMemory);
                     let text = "the server is busy with other requests; try again";
@@ -207,6 +240,20 @@ impl Connection {
             }
         });
         Ok(())
+    }
+}
+
+/// Memory of a connection for a frame and what is behind it.
+struct Memory {
+    reserved: Option<Reserved>,
+    /// Bytes behind the frame that are received and not handled.
+    kept: usize,
+}
+
+impl Memory {
+    /// Returns what is to cover the bytes behind the frame.
+    fn left(self) -> Option<Reserved> {
+        self.reserved.filter(|_| self.kept > 0)
     }
 }
 

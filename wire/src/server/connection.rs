@@ -18,19 +18,18 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use super::Shared;
 use super::budget::Account;
-use super::calls::{NoMemory, Reserved};
-use super::handshake::{Handshake, Refused};
+use super::handshake::{Handshake, Known, Refused};
+use super::receiving::Receiving;
 use super::running::Place;
 use super::strangers::StrangerPlace;
-use super::{SMALL_REQUEST_BYTES, Shared};
 use crate::digest_md5;
 use crate::frame::{Decoded, FRAME_LENGTH_MAX_UNAUTHENTICATED, FrameDecoder, FrameError};
+use crate::layer::LayerError;
 use crate::outbound::Outbound;
 use crate::service::Caller;
-
-/// Bytes of unsent answers above which no further call of the connection is read.
-const OUTBOUND_HIGH_WATER: usize = 1024 * 1024;
+use crate::wrapped::{Sender, WrappedReader, WrappedWriter};
 
 /// Time for a peer to read its last answer and close, after a refusal or when the server stops.
 const LINGER: Duration = Duration::from_millis(500);
@@ -67,6 +66,8 @@ pub(super) enum Ended {
     Refused(#[from] Refused),
     #[error("broken frame")]
     Frame(#[from] FrameError),
+    #[error("a wrapped message was cut, changed, dropped or repeated")]
+    Layer(#[from] LayerError),
     #[error("reading or writing failed")]
     Io(#[from] io::Error),
 }
@@ -83,7 +84,9 @@ impl Ended {
             Self::NoMemory => Some(Reason::NoMemory),
             Self::Refused(refused) => Some(refused.reason()),
             Self::Frame(FrameError::TooLong { .. }) => Some(Reason::TooLarge),
-            Self::Frame(FrameError::NegativeLength { .. }) => Some(Reason::Malformed),
+            Self::Frame(FrameError::NegativeLength { .. }) | Self::Layer(_) => {
+                Some(Reason::Malformed)
+            }
         }
     }
 }
@@ -111,6 +114,7 @@ pub(super) async fn serve(
         | Ended::Slow
         | Ended::NoMemory
         | Ended::Frame(_)
+        | Ended::Layer(_)
         | Ended::Io(_) => tracing::debug!(%peer, reason = %ended, "RPC connection ended"),
     }
 }
@@ -129,21 +133,21 @@ async fn run(
     let mut out = BytesMut::new();
     let is_known = AtomicBool::new(false);
     let handshake = async {
-        let caller =
-            handshake_to_context(shared, &mut stream, &place, peer, &mut decoder, &mut out).await?;
+        let known =
+            handshake_to_caller(shared, &mut stream, &place, peer, &mut decoder, &mut out).await?;
         is_known.store(true, Ordering::Relaxed);
-        let account = shared.budgets.account_of(&caller);
+        let account = shared.budgets.account_of(&known.caller);
         let own = account.connection().await;
         let all = Arc::clone(&shared.connections).acquire_owned().await;
         let all = all.expect("the semaphore is never closed");
-        Ok((caller, account, [own, all]))
+        Ok((known, account, [own, all]))
     };
     let handshake = tokio::select! {
         result = timeout_at(deadline, handshake) => result,
         () = place.evicted.cancelled() => return Ended::Evicted,
         () = shared.shutdown.cancelled() => return Ended::Shutdown,
     };
-    let (caller, account, places) = match handshake {
+    let (Known { caller, layer }, account, places) = match handshake {
         Ok(Ok(known)) => known,
         Err(_) if is_known.into_inner() => return Ended::NoPlace,
         Err(_) => return Ended::HandshakeTimeout,
@@ -157,10 +161,15 @@ async fn run(
     drop(place);
     decoder.set_length_max(shared.limits.frame_length_max);
     let (read, write) = stream.into_split();
+    let awaits_context = layer.is_some();
+    let (wrap, unwrap) = layer.map(|layer| (layer.wrap, layer.unwrap)).unzip();
+    let writer = wrap.map(|wrap| WrappedWriter::new(wrap, Sender::Server));
     let connection = Connection {
         read,
         decoder,
-        outbound: Arc::new(Outbound::new(write)),
+        wrapped: unwrap.map(|unwrap| WrappedReader::new(unwrap, shared.limits.frame_length_max)),
+        awaits_context,
+        outbound: Arc::new(Outbound::new(write, out, writer)),
         slots: Arc::new(Semaphore::new(shared.limits.calls_per_connection_max)),
         receiving: None,
         account,
@@ -168,18 +177,18 @@ async fn run(
         shared: Arc::clone(shared),
         _places: places,
     };
-    connection.run(out).await
+    connection.run().await
 }
 
-/// Runs the handshake up to the connection context. Bytes left in `out` are not sent yet.
-async fn handshake_to_context(
+/// Runs the handshake until the caller is known. Bytes left in `out` are not sent yet.
+async fn handshake_to_caller(
     shared: &Shared,
     stream: &mut TcpStream,
     place: &StrangerPlace,
     peer: SocketAddr,
     decoder: &mut FrameDecoder,
     out: &mut BytesMut,
-) -> Result<Caller, Ended> {
+) -> Result<Known, Ended> {
     let preamble = loop {
         match decoder.preamble() {
             Ok(Decoded::Complete(preamble)) => break Ok(preamble),
@@ -190,13 +199,20 @@ async fn handshake_to_context(
         }
     };
     let nonce = || digest_md5::nonce(rand::random());
-    let mut handshake = Handshake::start(preamble, &shared.auth, nonce, peer, out)?;
+    let mut handshake = Handshake::start(
+        preamble,
+        &shared.auth,
+        &shared.protections,
+        nonce,
+        peer,
+        out,
+    )?;
     loop {
         match decoder.frame()? {
             Decoded::Complete(frame) => {
                 place.has_begun.store(true, Ordering::Relaxed);
-                if let Some(caller) = handshake.frame(frame, out)? {
-                    return Ok(caller);
+                if let Some(known) = handshake.frame(frame, out)? {
+                    return Ok(known);
                 }
             }
             Decoded::Incomplete => {
@@ -240,12 +256,16 @@ async fn discard(read: &mut OwnedReadHalf) -> io::Result<()> {
 /// A connection after its handshake, with a known caller.
 pub(super) struct Connection {
     read: OwnedReadHalf,
-    decoder: FrameDecoder,
+    pub(super) decoder: FrameDecoder,
+    /// The frames inside the messages of a security layer, if one was agreed on.
+    pub(super) wrapped: Option<WrappedReader>,
+    /// Whether the connection context is still to come, the first frame of a wrapped connection.
+    pub(super) awaits_context: bool,
     pub(super) outbound: Arc<Outbound<Place>>,
     /// Slots for the calls on this connection whose answers are not sent.
     pub(super) slots: Arc<Semaphore>,
     /// Frame that has arrived in part.
-    receiving: Option<Receiving>,
+    pub(super) receiving: Option<Receiving>,
     /// Memory of the caller's user, for all connections of that user.
     pub(super) account: Arc<Account>,
     pub(super) caller: Arc<Caller>,
@@ -254,18 +274,9 @@ pub(super) struct Connection {
     _places: [OwnedSemaphorePermit; 2],
 }
 
-/// A frame that has arrived in part.
-struct Receiving {
-    /// Time of its first byte, later by as long as it had to wait for memory.
-    since: Instant,
-    /// Memory reserved for it, if it is long.
-    reserved: Option<Reserved>,
-}
-
 impl Connection {
-    /// Serves calls until the connection ends. `unsent` is output of the handshake.
-    async fn run(mut self, unsent: BytesMut) -> Ended {
-        self.push(|out| out.extend_from_slice(&unsent));
+    /// Serves calls until the connection ends.
+    async fn run(mut self) -> Ended {
         let ended = self.serve_calls().await;
         match ended {
             Ended::Refused(_) => self.close().await,
@@ -285,6 +296,7 @@ impl Connection {
             | Ended::Slow
             | Ended::NoMemory
             | Ended::Frame(_)
+            | Ended::Layer(_)
             | Ended::Io(_) => {}
         }
         ended
@@ -338,7 +350,7 @@ impl Connection {
             return Some(Ended::Stalled);
         }
         if let Some(receiving) = &self.receiving {
-            let received = self.decoder.buffered_bytes();
+            let received = self.received_bytes();
             if receiving.since.elapsed() > limits.time_for(received) {
                 return Some(Ended::Slow);
             }
@@ -351,50 +363,6 @@ impl Connection {
             limits.idle_timeout
         };
         (!busy && silence > patience).then_some(Ended::Idle)
-    }
-
-    /// Handles every frame that was received completely.
-    async fn take_frames(&mut self) -> Result<(), Ended> {
-        while let Decoded::Complete(frame) = self.decoder.frame()? {
-            let reserved = self.receiving.take().and_then(|frame| frame.reserved);
-            if self.outbound.buffered_bytes() > OUTBOUND_HIGH_WATER {
-                let drained = self.outbound.flush_below(OUTBOUND_HIGH_WATER);
-                timeout(self.shared.limits.stall_timeout, drained)
-                    .await
-                    .map_err(|_| Ended::Stalled)??;
-            }
-            self.take_frame(frame, reserved).await?;
-        }
-        if self.receiving.is_none() && self.decoder.buffered_bytes() > 0 {
-            self.receiving = Some(Receiving {
-                since: Instant::now(),
-                reserved: None,
-            });
-        }
-        self.reserve_growth().await
-    }
-
-    /// Reserves memory for a long frame of which more arrives than the buffer has space for.
-    async fn reserve_growth(&mut self) -> Result<(), Ended> {
-        let length = self.decoder.declared_length().unwrap_or(0);
-        let bytes = self.decoder.next_capacity().min(length);
-        // Every connection may buffer as much, so a length that is only announced takes nothing.
-        if bytes <= SMALL_REQUEST_BYTES {
-            return Ok(());
-        }
-        let Some(mut receiving) = self.receiving.take() else {
-            return Ok(());
-        };
-        let began = Instant::now();
-        let reserved = self.reserve(receiving.reserved.take(), bytes).await;
-        // The peer's rate is not judged by a time in which nothing was read.
-        receiving.since += began.elapsed();
-        receiving.reserved = Some(reserved.map_err(|refused| match refused {
-            NoMemory::Late => Ended::NoMemory,
-            NoMemory::Ended(ended) => ended,
-        })?);
-        self.receiving = Some(receiving);
-        Ok(())
     }
 
     /// Waits for a future and keeps sending meanwhile; ends early if sending fails or stalls.
@@ -417,6 +385,7 @@ impl Connection {
         }
     }
 
+    /// Appends frames, to be sent by the next flush.
     pub(super) fn push(&self, append: impl FnOnce(&mut BytesMut)) {
         let _ = self.outbound.push(|out| {
             append(out);

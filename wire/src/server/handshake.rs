@@ -4,8 +4,11 @@
 //! ```text
 //! preamble NONE ──▶ Simple ──context──▶ caller as claimed
 //! preamble SASL ──▶ Sasl ──INITIATE{TOKEN}──▶ Proven ──context──▶ caller as in the token
+//!                     ├──── a security layer as well ──▶ caller as in the token
 //!                     └──── no token wanted, or SIMPLE chosen ──▶ Simple
 //! ```
+//! With a layer the context comes wrapped, in one token with the first call, which may be long. So
+//! the connection takes it, with the caller's memory.
 
 use std::net::SocketAddr;
 
@@ -19,9 +22,12 @@ use crate::frame::{
 use crate::header::{
     self, CALL_ID_CONTEXT, CALL_ID_INVALID, CALL_ID_PING, CALL_ID_SASL, CallRef, HeaderError,
 };
+use crate::layer::Layer;
+use crate::protection::Protections;
 use crate::proto::hadoop_common::{IpcConnectionContextProto, RpcRequestHeaderProto, RpcSaslProto};
 use crate::sasl::{Authenticated, SaslServer, ServerAuth, ServerStep};
 use crate::service::Caller;
+use crate::wrapped::{self, WrappedError};
 
 /// Answer to an HTTP client.
 const HTTP_ANSWER: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-type: text/plain\r\nConnection: close\r\n\r\n\
@@ -95,15 +101,47 @@ pub(super) fn open_frame(
     Ok(header)
 }
 
+/// Takes the token out of a frame of a wrapped connection; a violation is answered and ends the
+/// connection.
+pub(super) fn open_wrapped(frame: &mut Bytes, out: &mut BytesMut) -> Result<Bytes, Refused> {
+    let header = open_frame(frame, out)?;
+    wrapped::token_of_request(header.call_id, frame.split_off(0)).map_err(|error| {
+        let exception = match error {
+            WrappedError::InClear | WrappedError::State { .. } | WrappedError::Incomplete(_) => {
+                invalid_header(error.to_string())
+            }
+            WrappedError::Malformed(_) => {
+                fatal(RpcErrorCode::FatalDeserializingRequest, error.to_string())
+            }
+        };
+        refuse(out, &CallRef::out_of_band(header.call_id), exception)
+    })
+}
+
 fn header_text(error: HeaderError) -> String {
     error.to_string()
 }
 
 /// Returns the refusal of a special call id that is not allowed after the context.
-pub(super) fn out_of_band_after_context(call_id: i32, proven: bool) -> RemoteException {
+pub(super) fn out_of_band_after_context(
+    call_id: i32,
+    payload: Bytes,
+    proven: bool,
+) -> RemoteException {
     match call_id {
         CALL_ID_CONTEXT => invalid_header("Connection context already processed"),
-        CALL_ID_SASL if proven => invalid_header("SASL negotiation is over"),
+        CALL_ID_SASL if proven => {
+            // Java tells a message of a layer that was not agreed on from a step of a negotiation.
+            if wrapped::token_of_request(call_id, payload).is_ok() {
+                RemoteException::with_code(
+                    HadoopException::Sasl,
+                    "Server is not wrapping data",
+                    RpcErrorCode::FatalInvalidRpcHeader,
+                )
+            } else {
+                invalid_header("SASL negotiation is over")
+            }
+        }
         CALL_ID_SASL => invalid_header("SASL protocol not requested by client"),
         _ => invalid_header(format!("Unknown out of band call #{call_id}")),
     }
@@ -116,7 +154,15 @@ enum Phase {
     Proven(Authenticated),
 }
 
-/// The state of one connection before its context.
+/// The outcome of a handshake.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) caller: Caller,
+    /// Layer of everything that follows, and then the context is still to come.
+    pub(super) layer: Option<Layer>,
+}
+
+/// The state of one connection before its caller is known.
 #[derive(Debug)]
 pub(super) struct Handshake {
     peer: SocketAddr,
@@ -128,13 +174,16 @@ impl Handshake {
     pub(super) fn start(
         preamble: Result<Preamble, PreambleError>,
         auth: &ServerAuth,
+        protections: &Protections,
         nonce: impl FnOnce() -> String,
         peer: SocketAddr,
         out: &mut BytesMut,
     ) -> Result<Self, Refused> {
         let preamble = preamble.inspect_err(|error| answer_preamble(*error, out))?;
         let phase = match preamble.auth {
-            AuthProtocol::Sasl => Phase::Sasl(SaslServer::new(auth.clone(), nonce())),
+            AuthProtocol::Sasl => {
+                Phase::Sasl(SaslServer::new(auth.clone(), protections.clone(), nonce()))
+            }
             AuthProtocol::None => match auth.check_simple() {
                 Ok(()) => Phase::Simple,
                 Err(error) => {
@@ -145,19 +194,18 @@ impl Handshake {
         Ok(Self { peer, phase })
     }
 
-    /// Handles a frame. Returns the caller once the context ends the handshake.
+    /// Handles a frame. Returns the caller once the handshake is at its end.
     pub(super) fn frame(
         &mut self,
         mut frame: Bytes,
         out: &mut BytesMut,
-    ) -> Result<Option<Caller>, Refused> {
+    ) -> Result<Option<Known>, Refused> {
         let header = open_frame(&mut frame, out)?;
         let result = match header.call_id {
             CALL_ID_PING => Ok(None),
-            CALL_ID_SASL => self.sasl(frame, out).map(|()| None),
+            CALL_ID_SASL => self.sasl(frame, out),
             CALL_ID_CONTEXT => self.context(frame).map(Some),
-            0.. => Err(invalid_header("Connection context not established")),
-            other => Err(invalid_header(format!("Unknown out of band call #{other}"))),
+            other => Err(before_context(other)),
         };
         result.map_err(|exception| {
             let call = CallRef {
@@ -168,15 +216,22 @@ impl Handshake {
         })
     }
 
-    fn sasl(&mut self, mut payload: Bytes, out: &mut BytesMut) -> Result<(), RemoteException> {
+    /// Takes a step of the negotiation. Returns the caller after the last one, if there is a layer.
+    fn sasl(
+        &mut self,
+        mut payload: Bytes,
+        out: &mut BytesMut,
+    ) -> Result<Option<Known>, RemoteException> {
         let Phase::Sasl(server) = &mut self.phase else {
             return Err(out_of_band_after_context(
                 CALL_ID_SASL,
+                payload,
                 matches!(self.phase, Phase::Proven(_)),
             ));
         };
         let received: RpcSaslProto =
             take_delimited(&mut payload).map_err(|error| undecodable(&error))?;
+        let mut known = None;
         let reply = match server.handle(&received)? {
             ServerStep::Reply(reply) => Some(reply),
             ServerStep::SwitchToSimple(reply) => {
@@ -184,61 +239,91 @@ impl Handshake {
                 reply
             }
             ServerStep::Done(reply, authenticated) => {
+                known = server.take_layer().map(|layer| Known {
+                    caller: proven_caller(&authenticated, self.peer),
+                    layer: Some(layer),
+                });
                 self.phase = Phase::Proven(authenticated);
                 Some(reply)
             }
         };
-        match reply {
-            Some(reply) => header::put_sasl_response(out, &reply)
-                .map_err(|error| fatal(RpcErrorCode::FatalUnknown, error.to_string())),
-            None => Ok(()),
+        if let Some(reply) = reply {
+            header::put_sasl_response(out, &reply)
+                .map_err(|error| fatal(RpcErrorCode::FatalUnknown, error.to_string()))?;
         }
+        Ok(known)
     }
 
-    fn context(&self, mut payload: Bytes) -> Result<Caller, RemoteException> {
+    fn context(&self, payload: Bytes) -> Result<Known, RemoteException> {
         if let Phase::Sasl(_) = self.phase {
             return Err(invalid_header(
                 "Connection header sent during SASL negotiation",
             ));
         }
-        let context: IpcConnectionContextProto =
-            take_delimited(&mut payload).map_err(|error| undecodable(&error))?;
-        let names = context.user_info.unwrap_or_default();
-        let effective_user = names.effective_user.filter(|user| !user.is_empty());
-        match &self.phase {
+        let claimed = claimed_user(payload)?;
+        let caller = match &self.phase {
             Phase::Proven(authenticated) => {
-                if let Some(claimed) = effective_user
-                    && claimed != authenticated.user
-                {
-                    let text = format!(
-                        "Authenticated user ({}) doesn't match what the client claims to be",
-                        authenticated.user
-                    );
-                    return Err(RemoteException::with_code(
-                        HadoopException::AccessControl,
-                        text,
-                        RpcErrorCode::FatalUnauthorized,
-                    ));
-                }
-                Ok(Caller {
-                    user: authenticated.user.clone(),
-                    owner: authenticated.owner.clone(),
-                    token_identifier: Some(authenticated.identifier.clone()),
-                    token_kind: Some(authenticated.kind),
-                    peer: self.peer,
-                })
+                check_claim(claimed.as_deref(), &authenticated.user)?;
+                proven_caller(authenticated, self.peer)
             }
             Phase::Simple | Phase::Sasl(_) => {
-                let user = effective_user.unwrap_or_default();
-                Ok(Caller {
+                let user = claimed.unwrap_or_default();
+                Caller {
                     owner: user.clone(),
                     user,
                     token_identifier: None,
                     token_kind: None,
                     peer: self.peer,
-                })
+                }
             }
-        }
+        };
+        Ok(Known {
+            caller,
+            layer: None,
+        })
+    }
+}
+
+/// Checks the context of a caller who has proved a token.
+pub(super) fn check_context(caller: &Caller, payload: Bytes) -> Result<(), RemoteException> {
+    check_claim(claimed_user(payload)?.as_deref(), &caller.user)
+}
+
+/// Returns the refusal of a call id that may not come before the context.
+pub(super) fn before_context(call_id: i32) -> RemoteException {
+    match call_id {
+        0.. => invalid_header("Connection context not established"),
+        other => invalid_header(format!("Unknown out of band call #{other}")),
+    }
+}
+
+/// Reads a context; returns the user that it names.
+fn claimed_user(mut payload: Bytes) -> Result<Option<String>, RemoteException> {
+    let context: IpcConnectionContextProto =
+        take_delimited(&mut payload).map_err(|error| undecodable(&error))?;
+    let names = context.user_info.unwrap_or_default();
+    Ok(names.effective_user.filter(|user| !user.is_empty()))
+}
+
+/// Checks that who has proved to be `user` claims to be nobody else.
+fn check_claim(claimed: Option<&str>, user: &str) -> Result<(), RemoteException> {
+    if claimed.is_none_or(|claimed| claimed == user) {
+        return Ok(());
+    }
+    Err(RemoteException::with_code(
+        HadoopException::AccessControl,
+        format!("Authenticated user ({user}) doesn't match what the client claims to be"),
+        RpcErrorCode::FatalUnauthorized,
+    ))
+}
+
+fn proven_caller(authenticated: &Authenticated, peer: SocketAddr) -> Caller {
+    Caller {
+        user: authenticated.user.clone(),
+        owner: authenticated.owner.clone(),
+        token_identifier: Some(authenticated.identifier.clone()),
+        token_kind: Some(authenticated.kind),
+        peer,
     }
 }
 

@@ -62,7 +62,8 @@ async fn token_caller_may_call_before_its_proof_is_answered() {
     use prost::Message as _;
     let server = start(token_only()).await;
     let mut raw = Raw::connect(server.address).await;
-    let mut client = wire::sasl::SaslClient::new(token(), "cnonce".to_owned());
+    let mut client =
+        wire::sasl::SaslClient::new(token(), Protections::default(), "cnonce".to_owned());
     let mut out = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
     header::put_sasl_request(&mut out, &client.start()).unwrap();
     raw.send(&out).await;

@@ -147,6 +147,8 @@ async fn broken_answers_end_the_connection() {
             | LossReason::Frame(_)
             | LossReason::Answer(_) => assert!(!bytes.is_empty()),
             LossReason::Fatal(_)
+            | LossReason::NotWrapped(_)
+            | LossReason::Layer(_)
             | LossReason::Io(_)
             | LossReason::ClosedByCaller
             | LossReason::Stalled => {

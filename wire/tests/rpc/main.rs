@@ -11,6 +11,7 @@ mod hostile;
 mod lifecycle;
 mod memory;
 mod refused;
+mod wrapped;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,11 +30,12 @@ use tokio_util::sync::CancellationToken;
 use wire::exception::{HadoopException, RemoteException, RpcErrorCode};
 use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use wire::header::{self, Answer, ClientId, MethodName, Outcome};
+use wire::layer::Layer;
 use wire::proto::hadoop_common::RpcSaslProto;
 use wire::raw_message::RawMessageError;
 use wire::rpc::{
-    BoxFuture, Caller, ClientAuth, ClientOptions, RpcClient, RpcServer, SecretManager, ServerAuth,
-    ServerLimits, Service, Verified,
+    BoxFuture, Caller, ClientAuth, ClientOptions, Protections, RpcClient, RpcServer, SecretManager,
+    ServerAuth, ServerLimits, Service, Verified,
 };
 use wire::token::{Token, kind};
 
@@ -161,12 +163,21 @@ async fn start(auth: ServerAuth) -> Running {
 }
 
 async fn start_with(auth: ServerAuth, limits: ServerLimits) -> Running {
+    start_protected(auth, limits, Protections::default()).await
+}
+
+async fn start_protected(
+    auth: ServerAuth,
+    limits: ServerLimits,
+    protections: Protections,
+) -> Running {
     let service = EchoService::default();
     let echo = Arc::clone(&service.0);
     let refusals = Arc::new(Refusals::default());
     let (server, address) = RpcServer::builder(auth)
         .service(service)
         .limits(limits)
+        .protections(protections)
         .refusals(Arc::clone(&refusals))
         .bind(loopback())
         .await
@@ -307,8 +318,14 @@ impl Raw {
 
     /// Proves the token by hand, up to the context.
     async fn authenticate(&mut self, token: Token) {
+        let layer = self.authenticate_with(token, Protections::default());
+        assert!(layer.await.is_none());
+    }
+
+    /// Proves the token by hand; returns the layer that was agreed on.
+    async fn authenticate_with(&mut self, token: Token, levels: Protections) -> Option<Layer> {
         use prost::Message as _;
-        let mut client = wire::sasl::SaslClient::new(token, "cnonce".to_owned());
+        let mut client = wire::sasl::SaslClient::new(token, levels, "cnonce".to_owned());
         let mut next = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
         header::put_sasl_request(&mut next, &client.start()).unwrap();
         loop {
@@ -324,7 +341,7 @@ impl Raw {
                     next.clear();
                     header::put_sasl_request(&mut next, &message).unwrap();
                 }
-                wire::sasl::ClientStep::Done => return,
+                wire::sasl::ClientStep::Done => return client.take_layer(),
             }
         }
     }
