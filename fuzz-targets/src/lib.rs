@@ -33,6 +33,7 @@ mod stored;
 mod texts;
 mod tokens;
 mod traces;
+mod wrapped;
 
 /// Limit on the memory that one input may take at once.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +88,7 @@ impl Target {
 pub const TARGETS: &[Target] = &[
     rpc::TARGET,
     sasl::TARGET,
+    wrapped::TARGET,
     tokens::TARGET,
     credentials::TARGET,
     messages::TARGET,
