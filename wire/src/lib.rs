@@ -11,6 +11,7 @@
 //! | [`writable`], [`token`], [`credentials`] | tokens, the keys that sign them, files of tokens |
 //! | [`protection`], [`layer`] | levels of protection after the authentication, what protects |
 //! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
+//! | [`gssapi`] | the mechanism around a GSS library, and the choice of a layer |
 //! | [`wrapped`] | frames inside the messages of a layer |
 //! | [`dial`] | TCP connections to a host by its name, over all its addresses |
 //! | [`client`], [`server`] | a connection to a server, and a server of many connections |
@@ -31,6 +32,7 @@ pub mod digest_md5;
 pub mod exception;
 pub mod failover;
 pub mod frame;
+pub mod gssapi;
 pub mod header;
 pub mod layer;
 mod outbound;
