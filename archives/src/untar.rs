@@ -2,7 +2,7 @@
 //! the forms of Unix v7, POSIX and GNU, with long names, extended headers and sparse files.
 //!
 //! ```text
-//! Headers ── blocks within an allowance; [header] [pax] [number]: what they mean
+//! [blocks] ── within an allowance for headers; [header] [pax] [number]: what they mean
 //!    │
 //! Archive ── entries: names and sizes from all headers of an entry; [sparse]: its regions
 //!    │
@@ -10,6 +10,7 @@
 //! ```
 //! An archive ends at its first block of zeros, or where its bytes end behind an entry.
 
+mod blocks;
 mod header;
 mod number;
 mod pax;
@@ -18,13 +19,12 @@ mod sparse;
 use std::io::{self, Read};
 use std::time::{Duration, SystemTime};
 
-use self::header::{Block, Header, up_to_nul};
+use self::blocks::{BLOCK_BYTES, Headers, malformed};
+use self::header::{Header, up_to_nul};
 use self::pax::{Pax, SparseFile};
 use self::sparse::SparseMap;
 use crate::exact::Exact;
 use crate::{Entries, ReadError, Unsupported};
-
-const BLOCK_BYTES: usize = 512;
 
 /// Limit on the bytes of all headers of one entry, with its long names, attributes and regions. GNU
 /// tar writes at most a few paths' worth, and 24 bytes for each region of a sparse file.
@@ -33,10 +33,6 @@ const HEADERS_BYTES_MAX: u64 = 1 << 20;
 /// Bytes behind the end that are read, so that a checksum behind them is checked: a tar is filled
 /// up to a multiple of 10 KiB, and not much beyond where it was written for another medium.
 const BEHIND_END_BYTES_MAX: u64 = 1 << 20;
-
-fn malformed(why: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why)
-}
 
 /// Unpacks all entries.
 pub(crate) fn untar(content: impl Read, entries: &mut dyn Entries) -> Result<(), ReadError> {
@@ -53,49 +49,6 @@ pub(crate) fn untar(content: impl Read, entries: &mut dyn Entries) -> Result<(),
     }
     let behind = &mut archive.headers.content.take(BEHIND_END_BYTES_MAX);
     Ok(entries.skip(b"", behind)?)
-}
-
-/// Content of a tar, of which the headers are bounded for each entry.
-struct Headers<R> {
-    content: R,
-    /// Bytes of headers that the entry may still have.
-    left: u64,
-}
-
-impl<R: Read> Headers<R> {
-    fn spend(&mut self, bytes: u64) -> io::Result<()> {
-        let left = self.left.checked_sub(bytes);
-        self.left = left.ok_or_else(|| malformed("more headers than any archive needs"))?;
-        Ok(())
-    }
-
-    fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<()> {
-        self.spend(buffer.len() as u64)?;
-        self.content.read_exact(buffer)
-    }
-
-    /// Reads a block; `None` if the content ends before it is whole.
-    fn block(&mut self) -> io::Result<Option<Block>> {
-        self.spend(BLOCK_BYTES as u64)?;
-        let mut block = [0; BLOCK_BYTES];
-        match self.content.read_exact(&mut block) {
-            Ok(()) => Ok(Some(block)),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Reads the data of a header that belongs to the next entry.
-    fn data(&mut self, size: u64) -> io::Result<Vec<u8>> {
-        let padded = size.checked_next_multiple_of(BLOCK_BYTES as u64);
-        self.spend(padded.unwrap_or(u64::MAX))?;
-        // Bounded by the allowance.
-        let length = |bytes| usize::try_from(bytes).unwrap_or_default();
-        let mut data = vec![0; length(padded.unwrap_or_default())];
-        self.content.read_exact(&mut data)?;
-        data.truncate(length(size));
-        Ok(data)
-    }
 }
 
 /// An entry before its data.

@@ -2,11 +2,8 @@
 
 use std::io;
 
+use super::blocks::{Block, malformed};
 use super::number;
-use super::{BLOCK_BYTES, malformed};
-
-/// Header block of a tar.
-pub(super) type Block = [u8; BLOCK_BYTES];
 
 /// Magic and version of GNU's own form.
 const GNU: &[u8] = b"ustar  \0";

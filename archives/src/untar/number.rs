@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::malformed;
+use super::blocks::malformed;
 
 /// Highest bit of a number's first byte, which says that the others are binary.
 const BINARY: u8 = 0x80;

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::malformed;
+use super::blocks::malformed;
 use super::number::decimal;
 use super::sparse::SparseMap;
 use crate::Region;

@@ -2,9 +2,9 @@
 
 use std::io::{self, Read};
 
-use super::header::{Block, Header};
+use super::blocks::{BLOCK_BYTES, Block, Headers, malformed};
+use super::header::Header;
 use super::number::{decimal, length};
-use super::{BLOCK_BYTES, Headers, malformed};
 use crate::{Region, Regions};
 
 /// Bytes of the numbers of a region in a header: offset and length.
