@@ -38,9 +38,6 @@ pub use pressure::{Pressure, PressureFiles, Stalls};
 use node::NodeSampler;
 use pressure::ClassPressure;
 
-/// Bytes in a mebibyte.
-const MIB: u64 = 1 << 20;
-
 /// An amount in use (Hadoop: `ResourceUtilization`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Utilization {

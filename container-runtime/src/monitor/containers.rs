@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use records::{ContainerId, ExecutionType, PerExecutionType};
 
+use super::limits::MIB;
 use super::limits::{MemoryKind, MemoryPolicy, MemoryUse};
 use super::processes::{Member, Processes};
-use super::{MIB, Utilization, message, vcores};
+use super::{Utilization, message, vcores};
 use crate::launch::RunningProcess;
 
 /// A container uses more memory than it may.

@@ -1,7 +1,8 @@
 //! Memory limits of a container, and whether it exceeds them (Hadoop:
 //! `ContainersMonitorImpl`).
 
-use super::MIB;
+/// Bytes in a mebibyte.
+pub(super) const MIB: u64 = 1 << 20;
 
 /// Limits that are enforced by polling (`yarn.nodemanager.{pmem,vmem}-check-enabled`), and the
 /// ratio of virtual to physical memory.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use procfs::{Current, CurrentSI, KernelStats, Meminfo};
 
-use super::{MIB, Utilization, vcores};
+use super::limits::MIB;
+use super::{Utilization, vcores};
 
 /// CPU time of the machine up to the previous sample, in clock ticks.
 #[derive(Debug, Default)]
