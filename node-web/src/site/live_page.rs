@@ -47,7 +47,11 @@ pub(super) fn page(overview: &Overview, offset: UtcOffset) -> Answer {
 
 /// Answers `/live.json`.
 pub(super) fn document(overview: &Overview, offset: UtcOffset) -> Answer {
-    answer(StatusCode::OK, JSON, Body::full(json(overview, offset)))
+    answer(
+        StatusCode::OK,
+        JSON,
+        Body::full(document::text(overview, offset)),
+    )
 }
 
 /// Answers `/live`, the stream of events.
@@ -64,9 +68,4 @@ pub(super) fn file(name: &str) -> Option<Answer> {
         _ => return None,
     };
     Some(answer(StatusCode::OK, content_type, Body::full(text)))
-}
-
-/// Returns an overview as one line of JSON.
-fn json(overview: &Overview, offset: UtcOffset) -> String {
-    document::document(overview, offset).to_string()
 }

@@ -23,8 +23,13 @@ const CLOCK: &[BorrowedFormatItem<'_>] = macros::format_description!("[hour]:[mi
 const ISO: &[BorrowedFormatItem<'_>] =
     macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
 
+/// Returns an overview as one line of JSON.
+pub(super) fn text(overview: &Overview, offset: UtcOffset) -> String {
+    document(overview, offset).to_string()
+}
+
 /// Returns the node at one moment.
-pub(super) fn document(overview: &Overview, offset: UtcOffset) -> Value {
+fn document(overview: &Overview, offset: UtcOffset) -> Value {
     let (node, about) = (&overview.node, &overview.node.about);
     let decisions = node.decisions.iter();
     let decisions: Vec<_> = decisions.map(|recent| decision(recent, offset)).collect();

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use super::document;
 use crate::overview::Overview;
 use crate::source::NodeSource;
 
@@ -123,8 +124,8 @@ impl Feed {
 
 /// Returns an overview as an event.
 fn event(overview: &Overview, offset: UtcOffset) -> Bytes {
-    let json = super::json(overview, offset);
-    format!("retry: {RETRY_MS}\ndata: {json}\n\n").into()
+    let document = document::text(overview, offset);
+    format!("retry: {RETRY_MS}\ndata: {document}\n\n").into()
 }
 
 /// A follower that has got nothing yet.

@@ -23,7 +23,7 @@ fn html(view: &Overview) -> String {
 }
 
 fn of_json(view: &Overview) -> serde_json::Value {
-    serde_json::from_str(&json(view, UTC)).unwrap()
+    serde_json::from_str(&document::text(view, UTC)).unwrap()
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_queue_of_ten_thousand_shows_its_head_and_says_how_many_follow() {
     assert_eq!(page.matches("opportunistic, bob").count(), LISTED_MAX);
     assert!(page.contains("And 9,975 more behind these."), "{page}");
     assert!(page.contains("data-text=\"waiting\">10,000<"));
-    assert!(json(&view, UTC).len() < 20_000);
+    assert!(document::text(&view, UTC).len() < 20_000);
 }
 
 fn masters(total: usize) -> ProxiedAttempts {
@@ -192,7 +192,7 @@ fn ten_thousand_masters_are_a_bounded_list_and_a_number() {
         MASTERS_LISTED_MAX
     );
     assert!(page.contains("And 9,900 more, which called less recently."));
-    assert!(json(&view, UTC).len() < 100_000);
+    assert!(document::text(&view, UTC).len() < 100_000);
 }
 
 #[test]
