@@ -1,4 +1,4 @@
-//! Record of one container.
+//! State of one container.
 
 use records::{ContainerExitStatus, MonoMillis};
 
@@ -53,12 +53,12 @@ pub(crate) struct Container {
     pub(crate) retries: Retries,
     /// Whether a failure leads back to an earlier launch context.
     pub(crate) can_roll_back: bool,
-    /// Whether the record is dropped as soon as the container is done.
+    /// Whether the container is forgotten as soon as it is done.
     pub(crate) forget_when_done: bool,
 }
 
 impl Container {
-    /// Returns the record of a container that was just accepted.
+    /// Returns a container that was just accepted.
     pub(crate) fn new(spec: ContainerSpec, now: MonoMillis) -> Self {
         Self {
             spec,

@@ -18,7 +18,7 @@
 //! - `config`: configuration, and the bounds of everything that grows
 //! - `container_scheduler`: [`ContainerScheduler`], which composes the rest
 //! - `container_state`: states of one container and the transition function
-//! - `container`, `diagnostics`: record of one container and its text for people
+//! - `container`, `diagnostics`: state of one container and its text for people
 //! - `index`, `queue`, `utilization`: queues, start order and sums, all derived from the containers
 //! - `admission`: admission to the queue, `queue_order`: who of those that wait starts first
 //! - `victims`: choice of victims, `kill_cause`: exit status and text of a kill

@@ -11,6 +11,7 @@
 //! Difference from Hadoop: a node whose queue stands at the published limit is not offered. The
 //! node would shed what it gets, and a master would ask again for the same full node.
 
+mod cluster_node;
 mod comparator;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use records::{MonoMillis, NodeId, Resource};
 
+pub use cluster_node::ClusterNode;
 pub use comparator::{LoadComparator, ParseLoadComparatorError};
 
 use crate::action::ContainerQueuingLimit;
@@ -69,51 +71,6 @@ pub struct NodeLoad {
     pub allocated: Resource,
     /// Whether the node is being decommissioned and takes no new containers.
     pub decommissioning: bool,
-}
-
-/// Load of a node: its last heartbeat, and the allocations since (Hadoop: `ClusterNode`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClusterNode {
-    /// Path of the node's rack.
-    pub rack: String,
-    /// Waiting containers of both types, and those that an allocator has added since.
-    pub queue_length: u32,
-    /// Waiting containers of both types, as of the last heartbeat.
-    pub waiting: u32,
-    /// Estimated wait in milliseconds.
-    pub queue_wait_time_ms: Option<u32>,
-    /// Opportunistic containers that may wait, as of the first heartbeat.
-    pub queue_capacity: u32,
-    /// Resources that the node offers.
-    pub capability: Resource,
-    /// Allocations of the node's containers.
-    pub allocated: Resource,
-    /// Time of the last heartbeat.
-    pub updated: MonoMillis,
-}
-
-impl ClusterNode {
-    /// Returns the free resources, each type at least 0.
-    #[must_use]
-    pub fn available(&self) -> Resource {
-        self.capability.saturating_sub(self.allocated)
-    }
-
-    /// Returns whether the node could keep one more container in its queue under this limit on the
-    /// queue's length. A node without waiting containers may start it at once, whatever the limit.
-    fn is_below(&self, limit: Option<usize>) -> bool {
-        let waiting = usize::try_from(self.waiting).unwrap_or(usize::MAX);
-        waiting == 0 || limit.is_none_or(|limit| waiting < limit)
-    }
-
-    /// Takes a place in the queue, if one is free; returns whether it did.
-    fn join_queue(&mut self) -> bool {
-        let room = self.queue_length < self.queue_capacity;
-        if room {
-            self.queue_length += 1;
-        }
-        room
-    }
 }
 
 /// Load of all nodes, and the list of the least loaded. Holds one entry per registered node.

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use records::{NodeId, Resource};
 use thiserror::Error;
 
-use super::ClusterNode;
+use super::cluster_node::ClusterNode;
 
 /// Error for a text that is not the name of a comparator.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
