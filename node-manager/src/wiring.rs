@@ -10,6 +10,7 @@
 //! so that nothing that hangs can hold the stop back.
 //!
 //! - `agent`: all parts together, their run and their end
+//! - `process`, `error`: facts about the process, and the reasons for which it ends
 //! - `health`: the checks of directories and the health scripts
 //! - `shared`: what several of them hold
 //! - `ports`: the two servers
@@ -21,9 +22,11 @@
 //! - `slices`: each part's slice of the configuration
 
 mod agent;
+mod error;
 mod health;
 mod parts;
 mod ports;
+mod process;
 mod proxy;
 mod recovery;
 mod reloading;
@@ -31,131 +34,21 @@ mod service_manager;
 mod shared;
 mod slices;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
 use node_web::overview::Overview;
-use node_web::site::WebError;
 use node_web::source::NodeSource as _;
 use records::NodeId;
-use service::Manager;
-use state_store::StoreError;
-use thiserror::Error;
-use time::UtcOffset;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::aux_services::ServiceFailed;
 use crate::config::Config;
 use crate::core_task::WeakHandle;
-use crate::node_identity::IdentityError;
-use crate::node_labels::ProviderError;
-use crate::reload::Reloading;
-use crate::resource_manager::UpdaterError;
 
 use self::agent::Agent;
+pub use self::error::AgentError;
+pub use self::process::{HADOOP_VERSION, Process};
 pub(crate) use self::reloading::ReloadOrders;
 use self::shared::NodeAddress;
-
-/// The Hadoop release whose NodeManager this agent stands in for: the version that it registers
-/// with.
-pub const HADOOP_VERSION: &str = "3.4.2";
-
-/// Time at which that release was built, as its NodeManager's REST reports it.
-const HADOOP_BUILT_ON: &str = "2025-08-20T10:30Z";
-
-/// Facts about the process in which the agent runs. Nothing below the program asks the process for
-/// them.
-#[derive(Clone, Debug)]
-pub struct Process {
-    /// Environment of the process: the source of the variables that
-    /// `yarn.nodemanager.env-whitelist` lets containers have.
-    pub environment: BTreeMap<String, String>,
-    /// Folders of the configuration, for what is read again while the agent runs; empty: nothing
-    /// is.
-    pub conf_dirs: Vec<PathBuf>,
-    /// Means to read the configuration again.
-    pub reloading: Reloading,
-    /// Local time's distance from UTC, for times that people read.
-    pub utc_offset: UtcOffset,
-    /// Service manager of the process.
-    pub manager: Manager,
-}
-
-/// Why the agent could not start, or ended otherwise than in order.
-#[derive(Debug, Error)]
-pub enum AgentError {
-    /// The node's name or an address cannot be found out.
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
-    /// The web port cannot be had.
-    #[error("starting the web port (yarn.nodemanager.webapp.address)")]
-    Web(#[source] WebError),
-    /// The admin socket cannot be had.
-    #[error("starting the admin socket (yarn.nodemanager.agent.admin.socket)")]
-    Admin(#[source] node_admin::BindError),
-    /// A local or log directory cannot be used.
-    #[error("preparing the local and log directories")]
-    Dirs(#[source] localize::DirsError),
-    /// Containers are to run as other users, which this process may not do, or with a group that
-    /// the system does not have.
-    #[error("running containers as other users (yarn.nodemanager.container-executor.class): {}", .0.join("; "))]
-    CannotRunAsUsers(Vec<String>),
-    /// The system does not say which group the folders of users are to have.
-    #[error("looking up the group of the folders of users")]
-    Group(#[source] users::GroupError),
-    /// The node's state store cannot be opened.
-    #[error(transparent)]
-    StateStore(StoreError),
-    /// The notes of processes that an earlier agent started cannot be used.
-    #[error("starting the recovery (yarn.nodemanager.recovery.dir)")]
-    Starts(#[source] keeper::StartsError),
-    /// An auxiliary service cannot be started.
-    #[error(transparent)]
-    AuxService(#[from] ServiceFailed),
-    /// A provider of the node's labels or attributes cannot be started.
-    #[error(transparent)]
-    NodeLabels(#[from] ProviderError),
-    /// A thread or port cannot be had.
-    #[error("starting {what}")]
-    Start {
-        /// Part that cannot be started.
-        what: &'static str,
-        /// Error of the operating system.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The ResourceManager refuses the node, or nobody answered.
-    #[error(transparent)]
-    ResourceManager(Box<UpdaterError>),
-    /// A task ended that should not have.
-    #[error("{0} ended unexpectedly")]
-    TaskEnded(&'static str),
-}
-
-impl AgentError {
-    /// Returns whether the configuration is at fault, so that another start with it would fail in
-    /// the same way.
-    #[must_use]
-    pub fn is_of_configuration(&self) -> bool {
-        use node_admin::BindError::{NoSuchGroup, TooLong};
-        matches!(
-            self,
-            Self::CannotRunAsUsers(_) | Self::Admin(NoSuchGroup(_) | TooLong { .. })
-        )
-    }
-}
-
-impl From<UpdaterError> for AgentError {
-    fn from(error: UpdaterError) -> Self {
-        Self::ResourceManager(Box::new(error))
-    }
-}
-
-fn starting(what: &'static str) -> impl FnOnce(std::io::Error) -> AgentError {
-    move |source| AgentError::Start { what, source }
-}
 
 /// Looks at an agent from its own process, without keeping it from its end.
 #[derive(Clone)]

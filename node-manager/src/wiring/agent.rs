@@ -17,15 +17,17 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::error::AgentError;
 use super::health::{FirstVerdicts, HealthThreads};
 use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
+use super::process::Process;
 use super::proxy;
 use super::recovery::Recovery;
 use super::reloading::Reloader;
 use super::service_manager::{self, Supervision};
 use super::shared::{NodeAddress, Shared};
-use super::{AgentError, Process, slices};
+use super::slices;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config};
 use crate::core_task::{self, Handle, Inbox};

@@ -9,7 +9,7 @@ use localize::{DeletionService, DiskChecker, DiskChecks, NodeDirs};
 use node_core::HealthEvent;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{AgentError, starting};
+use super::error::{AgentError, starting};
 use crate::config::Config;
 
 /// Threads that look at the node's health.

@@ -22,10 +22,12 @@ use tokio_util::sync::CancellationToken;
 use users::{Account, GroupError, Users};
 use wire::failover::Link;
 
+use super::error::{AgentError, starting};
 use super::health::HealthThreads;
+use super::process::Process;
 use super::recovery::Recovery;
 use super::shared::{NodeAddress, Shared};
-use super::{AgentError, Process, slices, starting};
+use super::slices;
 use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::config::{Config, ContainerExecutor, LogAggregationConfig, keys};
 use crate::node_identity;

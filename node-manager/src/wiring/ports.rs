@@ -14,11 +14,13 @@ use tokio_util::sync::CancellationToken;
 use wire::protocol::container_management::ContainerManagementService;
 use wire::server::{RpcServer, RpcServerBuilder, ServerAuth};
 
+use super::error::{AgentError, starting};
+use super::process::Process;
 use super::proxy::{self, ProxyPort};
 use super::reloading::ReloadOrders;
 use super::service_manager::{self, Sockets};
 use super::shared::{NodeAddress, Shared};
-use super::{AgentError, Process, slices, starting};
+use super::slices;
 use crate::audit;
 use crate::aux_services::ListeningServices;
 use crate::config::Config;

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use wire::server::{RpcServer, ServerAuth};
 
+use super::error::{AgentError, starting};
 use super::recovery::Recovery;
 use super::service_manager::Sockets;
-use super::{AgentError, starting};
 use crate::audit;
 use crate::clock::Clock;
 use crate::config::Config;

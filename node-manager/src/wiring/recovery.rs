@@ -17,7 +17,7 @@ use sched::RecoveredStage;
 use state_store::{Contents, KeySpace, StateStore};
 use tokio::sync::mpsc;
 
-use super::AgentError;
+use super::error::{AgentError, starting};
 use crate::clock::wall_now;
 use crate::config::RecoveryConfig;
 use crate::recovery::{FoundState, KEPT_FILES, KeptFiles, KeyWriter, StateWriter};
@@ -71,7 +71,7 @@ impl Recovery {
         }
         // Before the keepers' records, in which each of its processes is then.
         let (starts, noted) = StartSlots::open(&config.dir).map_err(AgentError::Starts)?;
-        let mut exits = ExitRecords::read(&config.dir).map_err(super::starting(
+        let mut exits = ExitRecords::read(&config.dir).map_err(starting(
             "the recovery (reading the exit statuses in yarn.nodemanager.recovery.dir)",
         ))?;
         let mut found = FoundState::take_from(&mut store);
@@ -267,9 +267,7 @@ fn read_kept_files(
     store: &mut StateStore,
 ) -> Result<(Arc<KeptFiles>, Vec<KeptResource>), AgentError> {
     let boot = keeper::boot_id();
-    let boot = boot.map_err(super::starting(
-        "the recovery (reading the kernel's boot id)",
-    ))?;
+    let boot = boot.map_err(starting("the recovery (reading the kernel's boot id)"))?;
     let files = KeptFiles::new(store.key_space(KEPT_FILES), boot);
     let resources = files.read(&store.take_found(KEPT_FILES));
     Ok((Arc::new(files), resources))

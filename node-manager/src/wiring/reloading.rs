@@ -13,8 +13,9 @@ use time::UtcOffset;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::process::Process;
 use super::shared::Shared;
-use super::{Process, proxy, slices};
+use super::{proxy, slices};
 use crate::config::{Config, Loaded, Reading};
 use crate::core_task::Handle;
 use crate::reload::{Outcome, Reloading};

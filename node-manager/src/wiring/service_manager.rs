@@ -18,8 +18,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use wire::server::{RpcServer, RpcServerBuilder};
 
+use super::error::{AgentError, starting};
 use super::shared::Shared;
-use super::{AgentError, starting};
 use crate::core_task::Handle;
 
 /// Shortest time between two status lines.

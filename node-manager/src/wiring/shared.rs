@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) archives: Arc<Pool>,
     /// Accounts that containers run as; `None`: they run as this process's user.
     pub(super) users: Option<Arc<Users>>,
-    /// Record of the parts that make progress.
+    /// Vital signs of the parts that make progress.
     pub(super) vitals: Vitals,
     /// `None`: containers end with the agent.
     pub(super) outliving: Option<Outliving>,

@@ -24,8 +24,8 @@ use wire::client::{ClientAuth, ClientOptions};
 use wire::failover::{Endpoints, LinkConfig};
 use wire::protocol::resource_tracker;
 
+use super::process::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use super::shared::NodeAddress;
-use super::{HADOOP_BUILT_ON, HADOOP_VERSION};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config, ContainerExecutor, Hardware, LogAggregationConfig};
 use crate::descriptors::Descriptors;
