@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wire::client::{ClientAuth, ClientOptions, RpcClient, RpcError};
+use wire::protection::Protections;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerStateProto, ContainerUpdateRequestProto, ExecutionTypeProto,
@@ -105,6 +106,8 @@ pub struct NodeUpdateTask {
 struct Messenger {
     node_keys: Arc<dyn NodeKeys>,
     observer: Arc<dyn Observer>,
+    /// Levels of protection of the calls.
+    protections: Protections,
 }
 
 /// Reason for which a try did not reach a node.
@@ -121,6 +124,7 @@ impl NodeUpdates {
     pub(crate) fn new(
         node_keys: Arc<dyn NodeKeys>,
         observer: Arc<dyn Observer>,
+        protections: Protections,
     ) -> (Self, NodeUpdateTask) {
         let shared = Arc::new(Shared::default());
         let task = NodeUpdateTask {
@@ -128,6 +132,7 @@ impl NodeUpdates {
             messenger: Arc::new(Messenger {
                 node_keys,
                 observer,
+                protections,
             }),
         };
         (Self(shared), task)
@@ -224,7 +229,7 @@ impl Messenger {
         let Key { attempt, node } = &call.key;
         let keys = self.node_keys.current().ok_or(NodeError::NoKeys)?;
         let auth = ClientAuth::Token(nm_token(&keys.nm_token, *attempt, node, &call.user));
-        let client = connect(node, auth).await?;
+        let client = connect(node, auth, self.protections.clone()).await?;
         let tokens = call.containers.iter().map(|(_, token)| token.clone());
         let request = ContainerUpdateRequestProto {
             update_container_token: tokens.collect(),
@@ -282,13 +287,18 @@ fn settled(statuses: &GetContainerStatusesResponseProto) -> BTreeSet<ContainerId
         .collect()
 }
 
-async fn connect(node: &NodeId, auth: ClientAuth) -> Result<RpcClient, RpcError> {
+async fn connect(
+    node: &NodeId,
+    auth: ClientAuth,
+    protections: Protections,
+) -> Result<RpcClient, RpcError> {
     let NodeId { host, port } = node;
     let protocol = container_management::PROTOCOL;
     let options = ClientOptions {
         connect_timeout: CONNECT_TIMEOUT,
         call_timeout: CALL_TIMEOUT,
         calls_in_flight_max: 1,
+        protections,
         ..ClientOptions::default()
     };
     RpcClient::connect_host(host, *port, protocol, auth, &options).await
@@ -323,7 +333,8 @@ mod tests {
     fn a_promotion_that_its_node_refuses_for_good_is_counted_as_failed() {
         let seen = Arc::new(Seen::default());
         let observer = Arc::clone(&seen) as Arc<dyn Observer>;
-        let (updates, task) = NodeUpdates::new(Arc::new(Unregistered), observer);
+        let (updates, task) =
+            NodeUpdates::new(Arc::new(Unregistered), observer, Protections::default());
         updates.order(Order {
             attempt: attempt(1),
             user: "alice".to_owned(),

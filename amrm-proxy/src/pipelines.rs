@@ -88,8 +88,11 @@ impl AmrmProxy {
         } = parts;
         let now = clock();
         let local = restore_secrets(&config, found.keys.as_deref(), now);
-        let (node_updates, update_task) =
-            NodeUpdates::new(Arc::clone(&node_keys), Arc::clone(&observer));
+        let (node_updates, update_task) = NodeUpdates::new(
+            Arc::clone(&node_keys),
+            Arc::clone(&observer),
+            config.rm.protections.clone(),
+        );
         let placement = config.allocator.placement;
         let kept = (Arc::clone(&store), found.nodes);
         let looks = NodeLooks::new(looks, placement, Arc::clone(&clock), kept);

@@ -26,6 +26,7 @@ use wire::failover::{
     Endpoints, FailoverClient, FailoverError, LinkConfig, Pauses, Policy, RawCall, Reaction,
     Reactions,
 };
+use wire::protection::Protections;
 use wire::protocol::{application_master, distributed_scheduling_am};
 use wire::raw_message::{FrontField, RawMessage, RawMessageError};
 use wire::token::Token;
@@ -58,6 +59,9 @@ pub struct RmConfig {
     /// Whether calls use DistributedSchedulingAMProtocol
     /// (`yarn.nodemanager.distributed-scheduling.enabled`).
     pub distributed_scheduling: bool,
+    /// Levels of protection of calls to ResourceManagers and to other nodes, the preferred one first
+    /// (`hadoop.rpc.protection`).
+    pub protections: Protections,
 }
 
 /// Note of a request: containers that this node has allocated and reports to the ResourceManager
@@ -119,6 +123,7 @@ impl ResourceManagers {
                 call_timeout: 2 * HOLD_MAX,
                 // Calls of one attempt come one after the other.
                 calls_in_flight_max: 1,
+                protections: self.config.protections.clone(),
                 dialer: self.dialer.clone(),
                 ..ClientOptions::default()
             },
@@ -315,6 +320,7 @@ mod tests {
             max_wait: Some(max_wait),
             retry_interval: Duration::from_secs(30),
             distributed_scheduling: false,
+            protections: Protections::default(),
         })
     }
 

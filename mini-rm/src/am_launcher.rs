@@ -7,6 +7,7 @@ use records::{ApplicationAttemptId, EpochMillis, NodeId};
 use thiserror::Error;
 use wire::credentials::{Credentials, CredentialsError};
 use wire::exception::RemoteException;
+use wire::protection::Protections;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, StartContainerRequestProto, StartContainersRequestProto,
@@ -71,7 +72,7 @@ pub enum LaunchError {
 ///
 /// # Errors
 /// [`LaunchError`].
-pub async fn launch(launch: Launch) -> Result<(), LaunchError> {
+pub async fn launch(launch: Launch, protections: Protections) -> Result<(), LaunchError> {
     let Launch {
         node,
         nm_token,
@@ -91,7 +92,10 @@ pub async fn launch(launch: Launch) -> Result<(), LaunchError> {
     let NodeId { host, port } = node;
     let protocol = container_management::PROTOCOL;
     let auth = ClientAuth::Token(nm_token.clone());
-    let options = ClientOptions::default();
+    let options = ClientOptions {
+        protections,
+        ..ClientOptions::default()
+    };
     let client = RpcClient::connect_host(host, *port, protocol, auth, &options).await;
     let client = client.map_err(failed)?;
     let response = client.call::<StartContainers>(&request).await;

@@ -6,9 +6,12 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use hadoop_conf::site_xml::Properties;
-use hadoop_conf::{ConfigProblems, Expected, HostPort, PropertyReader, only_resource_manager};
+use hadoop_conf::{
+    ConfigProblems, Expected, HostPort, PropertyReader, only_resource_manager, shared,
+};
 use records::Resource;
 use sched::{LoadComparator, NodeLoadConfig, QueueLimitConfig};
+use wire::protection::Protections;
 
 use self::keys::TABLE;
 use wire::secrets::RollTimes;
@@ -56,6 +59,9 @@ pub struct Config {
     pub tracker: HostPort,
     /// Address of the web pages; Hadoop's port is 8088.
     pub web: HostPort,
+    /// Levels of protection of calls that carry a token, the preferred one first
+    /// (`hadoop.rpc.protection`).
+    pub protections: Protections,
     /// Milliseconds between two heartbeats of a node.
     pub heartbeat_ms: u64,
     /// Milliseconds without a heartbeat after which a node is lost.
@@ -125,7 +131,10 @@ fn read_all(reader: &mut PropertyReader<'_>) -> Config {
     let node_expiry_ms = reader.u64(NODE_EXPIRY, 1);
     let master_expiry_ms = reader.u64(MASTER_EXPIRY, 1);
     let endpoint = only_resource_manager(reader);
+    // A word that is no level is a problem by then.
+    let protections = Protections::from_names(shared::rpc_protections(reader));
     Config {
+        protections: protections.unwrap_or_default(),
         client: endpoint.client,
         scheduler: endpoint.scheduler,
         tracker: endpoint.resource_tracker,

@@ -11,6 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wire::exception::{HadoopException, RemoteException};
+use wire::protection::Protections;
 
 use crate::am_launcher::{self, Launch};
 use crate::core::{Core, Effect};
@@ -91,10 +92,12 @@ impl Handle {
     }
 }
 
-/// Starts the task with the core that `make` returns. The task ends when `stop` is cancelled;
+/// Starts the task with the core that `make` returns. Nodes are called under one of these levels of
+/// protection. The task ends when `stop` is cancelled;
 /// `tasks` tracks it and the launches that it spawns.
 pub fn start(
     make: impl FnOnce(Now) -> Core,
+    protections: Protections,
     tasks: &TaskTracker,
     stop: CancellationToken,
 ) -> Handle {
@@ -106,6 +109,7 @@ pub fn start(
     let handle = Handle { jobs };
     let launcher = Launcher {
         handle: handle.clone(),
+        protections,
         places: Arc::new(Semaphore::new(LAUNCHES_MAX)),
         tasks: tasks.clone(),
         stop: stop.clone(),
@@ -135,6 +139,8 @@ pub fn start(
 /// Runs AM launches beside the core and reports their outcome to it.
 struct Launcher {
     handle: Handle,
+    /// Levels of protection of the calls to nodes.
+    protections: Protections,
     places: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -145,11 +151,11 @@ impl Launcher {
     fn spawn(&self, launch: Launch) {
         let attempt = launch.attempt;
         let (handle, places) = (self.handle.clone(), Arc::clone(&self.places));
-        let stop = self.stop.clone();
+        let (stop, protections) = (self.stop.clone(), self.protections.clone());
         self.tasks.spawn(async move {
             let launched = async {
                 let _place = places.acquire().await;
-                am_launcher::launch(launch).await
+                am_launcher::launch(launch, protections).await
             };
             let outcome = tokio::select! {
                 () = stop.cancelled() => return,

@@ -154,6 +154,7 @@ pub async fn start(
     let (core_config, core_secrets) = (Arc::clone(&config), Arc::clone(&secrets));
     let handle = core_task::start(
         move |now| Core::new(core_config, core_secrets, rand::random(), now),
+        config.protections.clone(),
         &tasks,
         failed.clone(),
     );
@@ -193,6 +194,7 @@ async fn listen(
     ));
     let masters = Arc::new(ApplicationMasters(handle.clone()));
     let mut scheduler = RpcServer::builder(ServerAuth::Token(secrets))
+        .protections(config.protections.clone())
         .service(ApplicationMasterService::new(Arc::clone(&masters)));
     if config.opportunistic.is_distributed {
         scheduler = scheduler.service(DistributedSchedulingAMService::new(masters));

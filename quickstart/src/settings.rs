@@ -174,6 +174,7 @@ pub(super) fn cluster(rm: &mini_rm::Addresses, user: String, program: PathBuf) -
             give_up_after: Some(PATIENCE),
             interval_max: RETRY_INTERVAL,
         },
+        protections: shell::cluster::Protections::default(),
     }
 }
 

@@ -23,7 +23,7 @@ use wire::rpc::{ClientAuth, Method as _};
 
 use self::endpoint::Endpoint;
 use self::follow::{Follower, watch_silence};
-use crate::cluster::{Cluster, Patience};
+use crate::cluster::{Cluster, Patience, Protections};
 use crate::error::ShellError;
 use crate::job::Job;
 use crate::progress::{Progress, Stage};
@@ -65,6 +65,11 @@ pub async fn submit(
         user: cluster.user.clone(),
         schedulers: cluster.schedulers.clone(),
         patience: cluster.patience,
+        protections: cluster
+            .protections
+            .iter()
+            .map(|level| level.name().to_owned())
+            .collect(),
         secret: submission::new_secret(),
     };
     let config = link_config(cluster);
@@ -138,7 +143,12 @@ fn link_config(cluster: &Cluster) -> LinkConfig {
         user: cluster.user.clone(),
     };
     let addresses = cluster.resource_managers.clone();
-    rm_link::link_config(addresses, application_client::PROTOCOL, auth)
+    rm_link::link_config(
+        addresses,
+        application_client::PROTOCOL,
+        auth,
+        Protections::default(),
+    )
 }
 
 fn read_new(

@@ -9,6 +9,7 @@ use hadoop_conf::{
     shared,
 };
 use serde::{Deserialize, Serialize};
+pub use wire::protection::Protections;
 
 /// Limits of the retries of a ResourceManager that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +48,9 @@ pub struct Cluster {
     pub program: PathBuf,
     /// Limits of the retries of both services.
     pub patience: Patience,
+    /// Levels of protection of the master's calls, the preferred one first
+    /// (`hadoop.rpc.protection`).
+    pub protections: Protections,
 }
 
 const HOSTNAME: &str = "yarn.resourcemanager.hostname";
@@ -84,6 +88,8 @@ impl Cluster {
                 &endpoint.scheduler,
             );
         }
+        // A word that is no level is a problem by then.
+        let protections = Protections::from_names(shared::rpc_protections(&mut reader));
         let give_up_after = reader.u64_or_minus_one(MAX_WAIT);
         let interval_max = reader.u64(RETRY_INTERVAL, 0);
         let texts = |of: fn(&RmEndpoint) -> &HostPort| {
@@ -106,6 +112,7 @@ impl Cluster {
                 give_up_after: give_up_after.map(Duration::from_millis),
                 interval_max: Duration::from_millis(interval_max),
             },
+            protections: protections.unwrap_or_default(),
         };
         reader.check(cluster)
     }

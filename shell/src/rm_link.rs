@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wire::failover::{Endpoints, FailoverClient, LinkConfig, Pauses, Policy, Reactions};
+use wire::protection::Protections;
 use wire::rpc::{ClientAuth, ClientOptions};
 
 use crate::cluster::Patience;
@@ -29,6 +30,7 @@ pub(crate) fn link_config(
     addresses: Vec<String>,
     protocol: &'static str,
     auth: ClientAuth,
+    protections: Protections,
 ) -> LinkConfig {
     LinkConfig {
         endpoints: Arc::new(Endpoints::new(addresses)),
@@ -37,6 +39,7 @@ pub(crate) fn link_config(
         options: ClientOptions {
             connect_timeout: CONNECT_TIMEOUT,
             call_timeout: CALL_TIMEOUT,
+            protections,
             ..ClientOptions::default()
         },
     }
@@ -95,7 +98,12 @@ mod tests {
             user: "u".to_owned(),
         };
         let addresses = vec!["rm:8032".to_owned()];
-        let mut config = link_config(addresses, application_client::PROTOCOL, auth);
+        let mut config = link_config(
+            addresses,
+            application_client::PROTOCOL,
+            auth,
+            Protections::default(),
+        );
         config.options.dialer = Dialer::new(Arc::new(vec![dead, alive]));
         let no_retries = Patience {
             give_up_after: Some(Duration::ZERO),

@@ -25,6 +25,8 @@ pub(crate) struct Spec {
     pub(crate) schedulers: Vec<String>,
     /// Timeouts and retries against the ResourceManager.
     pub(crate) patience: Patience,
+    /// Names of the levels of protection of calls, the preferred one first.
+    pub(crate) protections: Vec<String>,
     /// Secret that authorizes a caller to stop the AM through its endpoint.
     pub(crate) secret: String,
 }
@@ -82,6 +84,7 @@ mod tests {
             user: "u".to_owned(),
             schedulers: vec!["rm:8030".to_owned()],
             patience: Patience::default(),
+            protections: vec!["privacy".to_owned()],
             secret: "hidden".to_owned(),
         }
     }

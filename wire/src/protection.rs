@@ -97,6 +97,17 @@ impl From<Protection> for Protections {
 }
 
 impl Protections {
+    /// Makes the list of these names in configurations.
+    ///
+    /// # Errors
+    /// [`UnknownProtection`] if one of them is no level.
+    pub fn from_names(
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self, UnknownProtection> {
+        let levels = names.into_iter().map(|name| name.as_ref().parse());
+        levels.collect()
+    }
+
     /// Returns whether this level is accepted.
     #[must_use]
     pub fn contains(&self, level: Protection) -> bool {
@@ -148,5 +159,8 @@ mod tests {
     fn names_are_hadoops_in_any_case() {
         assert_eq!("Privacy".parse(), Ok(Protection::Privacy));
         assert_eq!("auth-conf".parse::<Protection>(), Err(UnknownProtection));
+        let list = Protections::from_names(["privacy", "INTEGRITY"]).unwrap();
+        assert_eq!(list.qops(), "auth-conf,auth-int");
+        assert_eq!(Protections::from_names(["none"]), Err(UnknownProtection));
     }
 }

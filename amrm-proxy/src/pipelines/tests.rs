@@ -41,6 +41,7 @@ fn config_of(rm: String) -> ProxyConfig {
             max_wait: None,
             retry_interval: Duration::from_secs(1),
             distributed_scheduling: false,
+            protections: wire::protection::Protections::default(),
         },
         token: TokenPolicy::default(),
         keys: RollTimes {

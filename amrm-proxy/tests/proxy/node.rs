@@ -46,6 +46,7 @@ pub(crate) fn config(rms: &[SocketAddr]) -> ProxyConfig {
             max_wait: Some(Duration::from_secs(20)),
             retry_interval: Duration::from_millis(10),
             distributed_scheduling: false,
+            protections: wire::protection::Protections::default(),
         },
         token: TokenPolicy::default(),
         keys: KEYS,

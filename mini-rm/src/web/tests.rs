@@ -76,7 +76,12 @@ async fn a_request_for_another_host_is_misdirected() {
     let config = Config::of(&[("yarn.resourcemanager.webapp.address", "rm.example:0")]).unwrap();
     let world = World::new(&[]);
     let stop = CancellationToken::new();
-    let handle = core_task::start(|_| world.core, &TaskTracker::new(), stop);
+    let handle = core_task::start(
+        |_| world.core,
+        wire::protection::Protections::default(),
+        &TaskTracker::new(),
+        stop,
+    );
     let site = Site::new(&config, handle);
     let kill = "/ws/v1/cluster/apps/application_1000_0001/state";
     for (method, path, host, status) in [

@@ -317,6 +317,7 @@ mod tests {
             user: "joe".to_owned(),
             program: "/bin/true".into(),
             patience: Default::default(),
+            protections: Default::default(),
         }
     }
 

@@ -139,9 +139,11 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
     let addresses = read_node::addresses(reader);
     let rm = read_node::resource_manager(reader);
     let recovery = read_node::recovery(reader, &addresses);
+    let protections = read_security::rpc_protections(reader);
     Config {
         addresses,
-        amrm_proxy: read_proxy::amrm_proxy(reader, &rm),
+        amrm_proxy: read_proxy::amrm_proxy(reader, &rm, &protections),
+        protections,
         rm,
         capacity: read_node::capacity(reader),
         scheduler: read_work::scheduler(reader),

@@ -9,6 +9,7 @@ use amrm_proxy::rm_forwarder::RmConfig;
 use hadoop_conf::site_xml::Origin;
 use hadoop_conf::{Expected, HostPort, PropertyReader, parse};
 use sched::{DistributedAllocatorConfig, Placement};
+use wire::protection::Protections;
 use wire::secrets::RollTimes;
 
 use super::read_history::role_history;
@@ -31,18 +32,20 @@ const RULES: &str = "yarn.nodemanager.agent.amrmproxy.relabel.rules";
 pub(super) fn amrm_proxy(
     reader: &mut PropertyReader<'_>,
     rm: &ResourceManagerConfig,
+    protections: &Protections,
 ) -> AmrmProxyConfig {
     let enabled = reader.flag(ENABLED);
     let distributed_scheduling = reader.flag(DISTRIBUTED);
     let enabled = enabled || distributed_scheduling;
     reader.only_if(enabled, "without the AMRMProxy", |reader| {
-        proxy(reader, rm, enabled, distributed_scheduling)
+        proxy(reader, rm, protections, enabled, distributed_scheduling)
     })
 }
 
 fn proxy(
     reader: &mut PropertyReader<'_>,
     rm: &ResourceManagerConfig,
+    protections: &Protections,
     enabled: bool,
     distributed_scheduling: bool,
 ) -> AmrmProxyConfig {
@@ -94,6 +97,7 @@ fn proxy(
                 max_wait: u64::try_from(max_wait).ok().map(Duration::from_millis),
                 retry_interval: Duration::from_millis(u64::try_from(interval).unwrap_or(0).max(1)),
                 distributed_scheduling,
+                protections: protections.clone(),
             },
             token: token(reader, enabled),
             keys: keys(reader, enabled),

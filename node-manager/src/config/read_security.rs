@@ -4,7 +4,8 @@
 //! An administrator who can do without one lists its property in
 //! `yarn.nodemanager.agent.accept-unsafe`; then the lack is only a warning.
 
-use hadoop_conf::{Expected, PropertyReader};
+use hadoop_conf::{Expected, PropertyReader, shared};
+use wire::protection::Protections;
 
 use super::read_runtimes::{ALLOWED_RUNTIMES, RUNTIME_TYPE};
 
@@ -117,7 +118,6 @@ pub(super) fn security(reader: &mut PropertyReader<'_>) {
         "kerberos" => unprotected(reader, &AUTHENTICATION),
         _ => reader.problem(AUTHENTICATION.name, Expected::OneOf(vec!["simple"])),
     }
-    rpc_protection(reader);
     for (protection, none) in ASKED_BY_TEXT {
         let text = reader.text(protection.name);
         if text.is_some_and(|text| !none.contains(&text.as_str())) {
@@ -168,18 +168,9 @@ fn accepted_names(reader: &mut PropertyReader<'_>) {
     }
 }
 
-fn rpc_protection(reader: &mut PropertyReader<'_>) {
-    const NAME: &str = "hadoop.rpc.protection";
-    // The list names acceptable protections; authentication alone is enough if it is listed.
-    let levels = reader.list(NAME);
-    let known = ["authentication", "integrity", "privacy"];
-    if !levels
-        .iter()
-        .all(|level| known.contains(&level.to_ascii_lowercase().as_str()))
-    {
-        reader.problem(NAME, Expected::OneOf(known.to_vec()));
-    } else if !levels.is_empty() && !levels.iter().any(|l| l.eq_ignore_ascii_case(known[0])) {
-        let why = "use authentication, since calls are neither signed nor encrypted";
-        reader.problem(NAME, Expected::Unsupported(why));
-    }
+/// Reads the levels of protection of calls that carry a token.
+pub(super) fn rpc_protections(reader: &mut PropertyReader<'_>) -> Protections {
+    let names = shared::rpc_protections(reader);
+    // A word that is no level is a problem by now.
+    Protections::from_names(names).unwrap_or_default()
 }

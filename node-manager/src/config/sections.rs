@@ -17,6 +17,7 @@ use node_script::Script;
 use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 use shuffle::ShuffleConfig;
+use wire::protection::Protections;
 
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
@@ -29,6 +30,9 @@ pub struct Config {
     pub addresses: AddressConfig,
     /// The ResourceManagers and how patiently they are called.
     pub rm: ResourceManagerConfig,
+    /// Levels of protection of calls that carry a token, the preferred one first
+    /// (`hadoop.rpc.protection`).
+    pub protections: Protections,
     /// Resources that the node offers.
     pub capacity: NodeCapacityConfig,
     /// The container scheduler.

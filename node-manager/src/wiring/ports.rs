@@ -57,7 +57,9 @@ impl Ports {
             sockets.manager(),
         )?;
         let limits = server_limits().within_descriptors(descriptors.container_management);
-        let rpc = container_management(shared, services.metadata()).limits(limits);
+        let rpc = container_management(shared, services.metadata())
+            .protections(config.protections.clone())
+            .limits(limits);
         let address = node_identity::resolve(&config.addresses.node_bind()).await?;
         let (rpc, address) = sockets
             .rpc("container-management", rpc, address)

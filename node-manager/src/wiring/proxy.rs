@@ -133,6 +133,7 @@ impl ProxyPort {
                 "AMRMToken Authentication",
                 "AMRMProxyService",
             ))
+            .protections(config.protections.clone())
             .limits(amrm_proxy::server_limits().within_descriptors(descriptors.amrm_proxy));
         let address = node_identity::resolve(&address).await?;
         let (server, address) =

@@ -80,6 +80,7 @@ mod tests {
             user: "u".to_owned(),
             schedulers: vec!["rm:1".to_owned()],
             patience: Patience::default(),
+            protections: Vec::new(),
             secret: new_secret(),
         };
         let id = ApplicationId::new(1, 1);

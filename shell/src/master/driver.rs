@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
+use wire::protection::Protections;
 use wire::protocol::application_master;
 use wire::rpc::ClientAuth;
 
@@ -63,7 +64,9 @@ pub(super) async fn run(given: Inputs) -> Result<Outcome, MasterError> {
     let (results_sent, results) = mpsc::channel(ORDERS_MAX);
     let schedulers = spec.schedulers.clone();
     let auth = ClientAuth::Token(token);
-    let config = rm_link::link_config(schedulers, application_master::PROTOCOL, auth);
+    let protections = Protections::from_names(&spec.protections).unwrap_or_default();
+    let protocol = application_master::PROTOCOL;
+    let config = rm_link::link_config(schedulers, protocol, auth, protections.clone());
     let link = rm_link::client(config, spec.patience);
     let mut background = JoinSet::new();
     let (told, telling) = watch::channel(Told::default());
@@ -86,7 +89,7 @@ pub(super) async fn run(given: Inputs) -> Result<Outcome, MasterError> {
     ));
     let mut driver = Driver {
         master: Master::new(job.clone(), spec.user.clone(), MonoMillis(0)),
-        nodes: Nodes::new(job),
+        nodes: Nodes::new(job, protections),
         calls: JoinSet::new(),
         orders,
         results,

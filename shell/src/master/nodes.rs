@@ -8,6 +8,7 @@ use std::time::Duration;
 use records::{ContainerId, NodeId};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use wire::exception::{HadoopException, RemoteException};
+use wire::protection::Protections;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     ContainerExceptionMapProto, ContainerLaunchContextProto, ContainerStateProto,
@@ -58,6 +59,7 @@ struct NodeLink {
     token: Token,
     places: Arc<Semaphore>,
     client: Mutex<Option<Kept>>,
+    protections: Protections,
 }
 
 /// A connection that stays open, with its permit out of [`CONNECTIONS_KEPT_MAX`].
@@ -85,6 +87,7 @@ impl NodeLink {
         let options = ClientOptions {
             connect_timeout: CONNECT_TIMEOUT,
             call_timeout: CALL_TIMEOUT,
+            protections: self.protections.clone(),
             ..ClientOptions::default()
         };
         let client = RpcClient::connect_host(host, *port, protocol, auth, &options);
@@ -108,6 +111,8 @@ impl NodeLink {
 /// The nodes that run containers of the job, with the means to start commands on them.
 pub(super) struct Nodes {
     job: Job,
+    /// Levels of protection of the calls.
+    protections: Protections,
     tokens: HashMap<NodeId, Token>,
     links: HashMap<NodeId, Arc<NodeLink>>,
     /// Tokens of the containers in the last answer, which are started or released at once.
@@ -131,9 +136,10 @@ enum Order {
 }
 
 impl Nodes {
-    pub(super) fn new(job: Job) -> Self {
+    pub(super) fn new(job: Job, protections: Protections) -> Self {
         Self {
             job,
+            protections,
             tokens: HashMap::new(),
             links: HashMap::new(),
             container_tokens: HashMap::new(),
@@ -167,6 +173,7 @@ impl Nodes {
         let link = Arc::new(NodeLink {
             node: node.clone(),
             token: token.clone(),
+            protections: self.protections.clone(),
             places: Arc::clone(&self.places),
             client: Mutex::new(None),
         });

@@ -10,7 +10,6 @@ use hadoop_conf::{Key, key};
 pub(super) const RELATED: &[Key] = &[
     key(Honoured, CoreDefault, "hadoop.tmp.dir", Some("/tmp/hadoop-${user.name}"), Text),
     key(Honoured, CoreDefault, "hadoop.security.authorization", Some("false"), Flag),
-    key(Honoured, CoreDefault, "hadoop.rpc.protection", Some("authentication"), List),
     key(Honoured, CoreDefault, "hadoop.http.authentication.type", Some("simple"), Text),
     key(Honoured, CoreDefault, "hadoop.http.authentication.simple.anonymous.allowed", Some("true"), Flag),
     key(Honoured, CoreDefault, "hadoop.security.instrumentation.requires.admin", Some("false"), Flag),

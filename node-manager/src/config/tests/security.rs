@@ -2,6 +2,7 @@
 
 use super::*;
 use node_core::Runtimes;
+use wire::protection::Protection;
 
 const ACCEPT: &str = "agent.accept-unsafe";
 
@@ -152,6 +153,7 @@ fn settings_without_a_protection_are_not_refused() {
         ("hadoop.http.authentication.type", "simple"),
         ("hadoop.http.authentication.type", "anonymous"),
         ("hadoop.rpc.protection", "privacy,authentication"),
+        ("hadoop.rpc.protection", "privacy"),
         ("runtime.linux.sandbox-mode", "disabled"),
         ("runtime.linux.type", "default"),
         (
@@ -184,13 +186,18 @@ fn lists_of_access_that_protect_less_than_they_seem_to_are_warned_of() {
 }
 
 #[test]
+fn levels_of_protection_keep_their_order_for_the_ports_and_the_proxys_calls() {
+    let config = config(&[
+        ("hadoop.rpc.protection", "Privacy, integrity"),
+        ("amrmproxy.enabled", "true"),
+    ]);
+    let levels = [Protection::Privacy, Protection::Integrity];
+    assert_eq!(config.protections, levels.into_iter().collect());
+    assert_eq!(config.amrm_proxy.proxy.rm.protections, config.protections);
+}
+
+#[test]
 fn what_no_property_accepts_is_not_supported() {
-    for (name, value) in [
-        ("hadoop.rpc.protection", "privacy"),
-        ("hadoop.rpc.protection", "integrity,privacy"),
-        ("yarn.http.policy", "HTTPS_ONLY"),
-    ] {
-        let told = problems(&[(name, value)]);
-        assert!(told[0].contains("is not supported"), "{told:?}");
-    }
+    let told = problems(&[("yarn.http.policy", "HTTPS_ONLY")]);
+    assert!(told[0].contains("is not supported"), "{told:?}");
 }

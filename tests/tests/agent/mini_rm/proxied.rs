@@ -71,6 +71,7 @@ async fn start_proxy(
             max_wait: None,
             retry_interval: Duration::from_millis(100),
             distributed_scheduling: true,
+            protections: wire::protection::Protections::default(),
         },
         token: TokenPolicy::default(),
         keys: ROLLS,
