@@ -63,6 +63,20 @@ fn more_opportunistic_containers_than_fit_queue_and_all_run() {
 }
 
 #[test]
+fn a_job_runs_when_calls_are_signed_and_when_they_are_encrypted() {
+    for levels in ["integrity", "privacy,integrity"] {
+        let cluster = Cluster::start_with(1, |site| {
+            site.set("hadoop.rpc.protection", levels);
+        });
+        let arguments = ["--type", "mix", "-n", "4", "--memory", "128", "--", "true"];
+        let (status, log) = cluster.shell_to_end(&arguments);
+        assert_eq!(status, Some(0), "{levels}: {log}");
+        assert_eq!(row(&log, "succeeded"), 4, "{levels}: {log}");
+        cluster.assert_nothing_is_left();
+    }
+}
+
+#[test]
 fn a_mix_has_as_many_of_each_type_as_asked_for() {
     let cluster = Cluster::start(1);
     let command = cluster.waiting_command("gate");

@@ -48,6 +48,7 @@ mod links;
 mod logs;
 mod map_reduce;
 mod processes;
+mod protected;
 mod proxied;
 mod recovery;
 mod registration;

@@ -25,7 +25,7 @@ fn proxied(options: Options) -> Options {
 }
 
 /// Returns the AMRMToken in the token file of an application's master, which must be the only one.
-fn master_token(cluster: &Cluster, application_id: &str) -> Token {
+pub(super) fn master_token(cluster: &Cluster, application_id: &str) -> Token {
     // The id may have an epoch.
     let attempts = cluster.rm.attempts(application_id).unwrap();
     let master = attempts[0]["containerId"].as_str();
@@ -37,7 +37,7 @@ fn master_token(cluster: &Cluster, application_id: &str) -> Token {
 }
 
 /// Opens a connection to the scheduler on this port and closes it.
-fn try_connect(port: u16, token: &Token) -> Result<(), RpcError> {
+pub(super) fn try_connect(port: u16, token: &Token) -> Result<(), RpcError> {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     let scheduler = (Ipv4Addr::LOCALHOST, port).into();
     runtime
@@ -90,7 +90,7 @@ fn a_job_of_guaranteed_containers_succeeds_and_its_master_holds_a_token_of_this_
 }
 
 /// Adds distributed scheduling: nodes allocate opportunistic containers themselves.
-fn distributed(options: Options) -> Options {
+pub(super) fn distributed(options: Options) -> Options {
     proxied(options).with("yarn.nodemanager.distributed-scheduling.enabled", true)
 }
 
