@@ -59,8 +59,7 @@ pub struct RmConfig {
     /// Whether calls use DistributedSchedulingAMProtocol
     /// (`yarn.nodemanager.distributed-scheduling.enabled`).
     pub distributed_scheduling: bool,
-    /// Levels of protection of calls to ResourceManagers and to other nodes, the preferred one first
-    /// (`hadoop.rpc.protection`).
+    /// Levels of protection of calls to ResourceManagers and nodes, the preferred one first.
     pub protections: Protections,
 }
 

@@ -43,8 +43,8 @@ pub const TABLE: KeyTable = KeyTable {
     own_prefix: None,
 };
 
-/// Reads the levels of protection of calls that carry a proof (`hadoop.rpc.protection`), the preferred
-/// one first, in any case of letters. A word that is no level is a problem.
+/// Reads the levels of protection of calls that carry a proof (`hadoop.rpc.protection`), the
+/// preferred one first, in any case of letters. A word that is no level is a problem.
 pub fn rpc_protections(reader: &mut PropertyReader<'_>) -> Vec<String> {
     let levels = reader.list(RPC_PROTECTION);
     let is_known = |level: &String| {

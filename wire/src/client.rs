@@ -70,8 +70,8 @@ pub struct ClientOptions {
     pub ping_interval: Duration,
     /// Most calls in flight; further ones wait.
     pub calls_in_flight_max: usize,
-    /// Levels of protection that a client with a token accepts; the first one that the server offers
-    /// is taken.
+    /// Levels of protection that a client with a token accepts; the first one that the server
+    /// offers is taken.
     pub protections: Protections,
     /// Opens the TCP connection.
     pub dialer: Dialer,

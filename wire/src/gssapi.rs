@@ -1,17 +1,17 @@
-//! The SASL mechanism GSSAPI: what a client and a server say around the tokens of a GSS library, and
-//! the layer that they agree on. Pure: the library stands behind [`GssContext`].
+//! The SASL mechanism GSSAPI: what a client and a server say around the tokens of a GSS library,
+//! and the layer that they agree on. Pure: the library stands behind [`GssContext`].
 //!
 //! ```text
 //! client                               server
 //!   first token of the library   ──▶
 //!                                ◀──   tokens, until both libraries are done
 //!   empty, or the last token     ──▶
-//!                                ◀──   wrapped: bits of the layers offered, 3 bytes: longest message
+//!                                ◀──   wrapped: bits of the layers offered, 3 bytes of length
 //!   wrapped: one bit, 3 bytes    ──▶
 //! ```
-//! Both offers are wrapped without encryption, whatever is chosen. Nobody compares a message with the
-//! longest length, and servers send one for the layer without messages, too. Source: RFC 4752; the
-//! JDK's `GssKrb5Client`.
+//! Both are wrapped without encryption, whatever is chosen. Nobody compares a message with the
+//! length, the longest one, and servers send one for the layer without messages, too. Source:
+//! RFC 4752; the JDK's `GssKrb5Client`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,8 +52,8 @@ impl fmt::Debug for Unwrapped {
 /// A security context of a GSS library, of one side of one connection. Steps may wait for a KDC:
 /// callers make them on a thread for it.
 pub trait GssContext: Send {
-    /// Takes the peer's token, empty at a client's start; returns the next one to send, which may be
-    /// empty.
+    /// Takes the peer's token, empty at a client's start; returns the next one to send, which may
+    /// be empty.
     ///
     /// # Errors
     /// [`GssError`]: the context is void.

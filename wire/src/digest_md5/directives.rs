@@ -1,4 +1,5 @@
-//! Directives: the `key=value` pairs that the mechanism's messages consist of (RFC 2831, section 7.1).
+//! Directives: the `key=value` pairs that the mechanism's messages consist of (RFC 2831, section
+//! 7.1).
 
 use super::DigestError;
 

@@ -67,8 +67,8 @@ impl Connection {
             .map_err(|_| NoMemory::Late)
     }
 
-    /// Handles one frame. `reserved` is the memory that the connection has: for the frame, which its
-    /// call releases when it ends, and for `kept` bytes behind it, for which it is returned.
+    /// Handles one frame. `reserved` is the memory that the connection has: for the frame, which
+    /// its call releases when it ends, and for `kept` bytes behind it, for which it is returned.
     pub(super) async fn take_frame(
         &mut self,
         mut frame: Bytes,
