@@ -21,7 +21,7 @@ use wire::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use wire::header::{self, ClientId, MethodName, Outcome};
 use wire::proto::hadoop_common::RpcSaslProto;
 use wire::protocol::container_management::PROTOCOL;
-use wire::rpc::RpcError;
+use wire::rpc::{Protections, RpcError};
 use wire::sasl::{ClientStep, SaslClient};
 use wire::token::Token;
 
@@ -135,7 +135,7 @@ pub(super) fn prove_for(
     token: Token,
 ) -> io::Result<TcpStream> {
     let mut decoder = FrameDecoder::new(FRAME_LENGTH_MAX);
-    let mut client = SaslClient::new(token, "cnonce".to_owned());
+    let mut client = SaslClient::new(token, Protections::default(), "cnonce".to_owned());
     let mut next = BytesMut::from(&b"hrpc\x09\x00\xdf"[..]);
     header::put_sasl_request(&mut next, &client.start()).unwrap();
     loop {
