@@ -206,8 +206,10 @@ fn refusal(error: FailoverError, held: Duration) -> RemoteException {
     }
 }
 
-/// Returns the encoded call for the ResourceManager.
-fn encode(distributed: bool, request: &Request) -> RawCall {
+/// Returns the encoded call for the ResourceManager. `distributed`: whether it is of
+/// DistributedSchedulingAMProtocol.
+#[must_use]
+pub fn encode(distributed: bool, request: &Request) -> RawCall {
     use distributed_allocate_request::{ALLOCATE_REQUEST, ALLOCATED_CONTAINERS};
     let (method, message) = match (distributed, request.method) {
         (false, method) | (true, method @ AmMethod::Finish) => {

@@ -1,12 +1,14 @@
-//! Cost of a simulation: 10,000 nodes of 8 places and 1,000,000 containers under one arm, as CPU
-//! time, peak memory and events a second.
+//! Cost of a simulation: 10,000 nodes of 8 places and 1,000,000 containers under one arm, or 1,000
+//! nodes and 100,000 containers at level *agents*, as CPU time and peak memory.
 //!
 //! ```text
 //! cargo run --release -p simulate --example speed -- look
 //! cargo run --release -p simulate --example speed -- spread 1000
+//! cargo run --release -p simulate --example speed -- spread 1000 1000 agents
 //! ```
 //!
-//! Takes a policy, the nodes on the list that it reads, and the number of jobs of 100 tasks.
+//! Takes a policy, the nodes on the list that it reads, the number of jobs of 100 tasks, and the
+//! level.
 
 #![expect(
     clippy::disallowed_methods,
@@ -25,11 +27,19 @@ fn main() {
     let policy = words.next().unwrap_or_else(|| "look".to_owned());
     let list = words.next().unwrap_or_else(|| "10".to_owned());
     let jobs = words.next().unwrap_or_else(|| "10000".to_owned());
+    let level = words.next().unwrap_or_else(|| "decisions".to_owned());
+    let cluster = match level.as_str() {
+        "agents" => {
+            "cluster = { nodes = 1000, places = 8, resource-manager = \"embedded\" }\n\
+             masters = { container = true, share-percent = 100 }"
+        }
+        _ => "cluster = { nodes = 10000, places = 8 }",
+    };
     let text = format!(
         "title = \"speed\"\n\
-         cluster = {{ nodes = 10000, places = 8 }}\n\
+         {cluster}\n\
          workload = {{ jobs = \"two\", count = {jobs}, load = 0.8 }}\n\
-         run = {{ seeds = 1 }}\n\
+         run = {{ seeds = 1, level = \"{level}\" }}\n\
          arm = [{{ policy = \"{policy}\", nodes-used = {list} }}]\n"
     );
     let scenario = match Scenario::read(&text) {
@@ -43,7 +53,7 @@ fn main() {
         return eprintln!("speed: no run");
     };
     println!(
-        "{policy}, list of {list}: {} containers in {} s of virtual time: {:.1} s of CPU, {wall_s:.1} s, \
+        "{policy}, list of {list}, level {level}: {} containers in {} s of virtual time: {:.1} s of CPU, {wall_s:.1} s, \
          peak {} MiB; p50 {:.2} s, use {:.3}",
         scenario.workload.containers_about(),
         figures.ended_ms / 1_000,

@@ -4,12 +4,14 @@
 mod beside;
 mod central;
 mod distributed;
+mod embedded;
 mod guaranteed;
 mod hadoop;
 mod look;
 mod managed;
 mod placer;
 mod sampled;
+mod stated;
 
 use sched::{ContainerSchedulerConfig, Placement};
 use sim::Streams;
@@ -17,14 +19,19 @@ use sim::Streams;
 use self::beside::Beside;
 use self::central::Central;
 use self::distributed::Distributed;
+use self::embedded::Embedded;
 use self::guaranteed::{Guaranteed, Order};
 use self::hadoop::{Hadoop, Kind, Monitor};
 use self::managed::{Managed, Shipped};
 use self::sampled::{Mode, Sampled};
 use crate::node::room_of;
-use crate::scenario::{Arm, Cluster, NodeKind, Policy, Scenario};
+use crate::scenario::{Arm, Cluster, NodeKind, Policy, RmKind, Scenario};
 
-pub(crate) use self::placer::{MasterCall, Placed, Placer, job_of};
+pub(crate) use self::managed::load_config;
+pub(crate) use self::placer::{
+    CLUSTER_TIMESTAMP, MasterCall, Placed, Placer, application_of, job_of,
+};
+pub(crate) use self::stated::Stated;
 
 /// Creates the placement of an arm; `None` for a bound, which has no cluster.
 pub(crate) fn placer(scenario: &Scenario, arm: &Arm, streams: Streams) -> Option<Box<dyn Placer>> {
@@ -36,17 +43,21 @@ pub(crate) fn placer(scenario: &Scenario, arm: &Arm, streams: Streams) -> Option
     if !scenario.masters.container && !scenario.workload.has_guaranteed() {
         return Some(of_arm);
     }
-    let guaranteed = guaranteed(Order::Fifo);
+    let guaranteed: Box<dyn Placer> = match scenario.cluster.resource_manager {
+        RmKind::Hadoop => Box::new(guaranteed(Order::Fifo)),
+        RmKind::Embedded => Box::new(Embedded::new(scenario)),
+    };
     Some(Box::new(Beside::new(guaranteed, of_arm)))
 }
 
 /// Creates the placement of an arm's opportunistic containers; `None` if it has none.
 fn opportunistic(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dyn Placer>> {
+    let kind = cluster.resource_manager;
     let settings = &arm.settings;
     let nodes = cluster.node_count();
     let shipped = || Shipped::new(settings, nodes);
     let distributed = |placement| -> Box<dyn Placer> {
-        let allocator = Distributed::new(settings.nodes_used, placement);
+        let allocator = Distributed::new(settings.nodes_used, kind, placement);
         Box::new(Managed::new(shipped(), nodes, allocator))
     };
     let hadoop = |kind| -> Box<dyn Placer> {
@@ -65,7 +76,7 @@ fn opportunistic(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<d
         Policy::Random => sampled(Mode::Random),
         Policy::Looks => sampled(Mode::Looks),
         Policy::Look => {
-            let allocator = Distributed::looking(settings, nodes);
+            let allocator = Distributed::looking(settings, kind, nodes);
             Box::new(Managed::new(shipped(), nodes, allocator))
         }
         Policy::SparrowEarly => sampled(Mode::Batch),

@@ -202,6 +202,7 @@ mod tests {
             speed: 1.0,
             news_age_ms: 0,
             more: Vec::new(),
+            resource_manager: crate::scenario::RmKind::default(),
         };
         let outcome = run(jobs, order, &nodes, window);
         let ends = outcome.jobs.iter().map(|job| job.finished_ms.unwrap());

@@ -6,12 +6,13 @@
 //!    │            │
 //!    │            ▼
 //!    └──▶ arm ─▶ World: event loop ─▶ Outcome ─▶ Summary over seeds ─▶ table, CSV, page
-//!                 ├─ Node: `sched::ContainerScheduler` and the shell around it
-//!                 ├─ Placer: the arm's ResourceManager and proxies, on `sched`'s allocators
+//!                 ├─ Level: nodes, ResourceManager and proxies
+//!                 │   ├─ Decisions: `sched`'s node schedulers and allocators alone
+//!                 │   └─ Agents: cores of agents and of a ResourceManager, and pipelines
 //!                 └─ ApplicationMasters: a model
 //! ```
 //!
-//! Decisions are those of `sched`, the code that ships. Modelled are time, messages, launches,
+//! Decisions are those of the code that ships. Modelled are time, messages, launches,
 //! processes and ApplicationMasters. An arm that does not ship is named as a model in every result.
 //! Only [`bound`], the omniscient scheduler, knows a task's length before its end.
 //!
@@ -19,6 +20,7 @@
 //! Hadoop's property names. The same scenario and seed give the same bytes, however many threads
 //! run.
 
+mod agents;
 mod arm;
 pub mod bound;
 pub mod builtin;

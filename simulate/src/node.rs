@@ -36,6 +36,31 @@ pub(crate) enum News {
     Thawing(ContainerId),
 }
 
+impl News {
+    /// Returns the news in a decision of a scheduler.
+    pub(crate) const fn of(note: &Note) -> Option<Self> {
+        match note {
+            Note::Rejected { id, .. } => Some(Self::Refused(*id)),
+            Note::Shed { id, .. } => Some(Self::Shed(*id)),
+            Note::Evicted {
+                id,
+                ran_ms,
+                paused: false,
+                ..
+            }
+            | Note::PausedKilled { id, ran_ms, .. } => Some(Self::Evicted(*id, *ran_ms)),
+            Note::Evicted { paused: true, .. }
+            | Note::Queued { .. }
+            | Note::Started { .. }
+            | Note::LargerThanNode { .. }
+            | Note::Drained { .. }
+            | Note::Retried { .. }
+            | Note::Promoted(_)
+            | Note::Demoted(_) => None,
+        }
+    }
+}
+
 /// Node of the cluster.
 pub(crate) struct Node {
     pub(crate) kind: NodeKind,
@@ -255,20 +280,10 @@ impl Node {
                     news.push(News::Ending(id));
                 }
             }
-            Action::Note(Note::Rejected { id, .. }) => news.push(News::Refused(id)),
-            Action::Note(Note::Shed { id, .. }) => news.push(News::Shed(id)),
-            Action::Note(
-                Note::Evicted {
-                    id,
-                    ran_ms,
-                    paused: false,
-                    ..
-                }
-                | Note::PausedKilled { id, ran_ms, .. },
-            ) => news.push(News::Evicted(id, ran_ms)),
+            Action::Note(note) => news.extend(News::of(&note)),
             Action::Pause(id) => news.push(News::Freezing(id)),
             Action::Resume(id) => news.push(News::Thawing(id)),
-            Action::Note(_) | Action::ApplyLimits(_) | Action::RollBack(_) => {}
+            Action::ApplyLimits(_) | Action::RollBack(_) => {}
         }
     }
 }

@@ -6,11 +6,12 @@ use std::thread;
 
 use sim::Streams;
 
+use crate::agents::Agents;
 use crate::arm::placer;
 use crate::bound;
 use crate::job::Job;
 use crate::measure::{Outcome, Window, measured};
-use crate::scenario::{Arm, Policy, Scenario};
+use crate::scenario::{Arm, Level, Policy, Scenario};
 use crate::summary::RunFigures;
 use crate::world::{Decisions, World};
 
@@ -101,10 +102,16 @@ pub(crate) fn outcome(scenario: &Scenario, arm: &Arm, jobs: &[Job], streams: Str
         to_ms: arrival(range.end.saturating_sub(1)),
     };
     match placer(scenario, arm, streams) {
-        Some(placer) => {
-            let level = Decisions::new(scenario, arm, placer);
-            World::new(scenario, arm, level, jobs, window, streams).run()
-        }
+        Some(placer) => match run.level {
+            Level::Decisions => {
+                let level = Decisions::new(scenario, arm, placer);
+                World::new(scenario, arm, level, jobs, window, streams).run()
+            }
+            Level::Agents => {
+                let level = Agents::new(scenario, arm, streams);
+                World::new(scenario, arm, level, jobs, window, streams).run()
+            }
+        },
         None => bound::run(jobs, order_of(arm.policy), &scenario.cluster, window),
     }
 }

@@ -6,6 +6,7 @@ mod cluster;
 mod delays;
 mod failures;
 mod known;
+mod level;
 mod masters;
 mod problem;
 mod read;
@@ -18,10 +19,11 @@ use thiserror::Error;
 use crate::workload::WorkloadSpec;
 
 pub use arm::{Arm, Comparator, Policy, Settings};
-pub use cluster::{Cluster, NodeKind};
+pub use cluster::{Cluster, NodeKind, RmKind};
 pub use delays::{Delays, PROFILES};
 pub use failures::Failures;
 pub use known::Known;
+pub use level::Level;
 pub use masters::Masters;
 pub use problem::ScenarioProblem;
 
@@ -76,6 +78,8 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Run {
+    /// What runs.
+    pub level: Level,
     /// First seed.
     pub first_seed: u64,
     /// Number of seeds; arms share each seed's arrivals and task lengths.
@@ -92,6 +96,7 @@ pub struct Run {
 impl Default for Run {
     fn default() -> Self {
         Self {
+            level: Level::default(),
             first_seed: 1,
             seeds: 10,
             warm_up_percent: 20,

@@ -98,7 +98,7 @@ pub fn headline(scenario: &Scenario) -> String {
     let (delays, workload) = (&scenario.delays, &scenario.workload);
     format!(
         "{}\n{}{}, {}, {} {}; heartbeat of masters {}{}, \
-         of nodes {}{}, launch {} (profile {}{}); the first {} % of the jobs are left out",
+         of nodes {}{}, launch {} (profile {}{}); the first {} % of the jobs are left out{}",
         scenario.title,
         scenario.cluster.described(),
         scenario.failures.described(),
@@ -121,6 +121,7 @@ pub fn headline(scenario: &Scenario) -> String {
         delays.profile,
         if delays.is_changed { ", changed" } else { "" },
         scenario.run.warm_up_percent,
+        scenario.run.level.described(),
     )
 }
 

@@ -1,21 +1,20 @@
-//! Model: guaranteed containers beside the opportunistic ones of an arm. The ResourceManager places
-//! them as if there were no others, and nodes end opportunistic ones to make room.
+//! Guaranteed containers beside the opportunistic ones of an arm. The ResourceManager places them
+//! as if there were no others, and nodes end opportunistic ones to make room.
 
 use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, NodeLoad};
 
-use super::guaranteed::Guaranteed;
 use super::placer::{MasterCall, Placed, Placer};
 use crate::measure::Cost;
 use crate::node::Node;
 
 pub(super) struct Beside {
-    guaranteed: Guaranteed,
+    guaranteed: Box<dyn Placer>,
     opportunistic: Box<dyn Placer>,
 }
 
 impl Beside {
-    pub(super) fn new(guaranteed: Guaranteed, opportunistic: Box<dyn Placer>) -> Self {
+    pub(super) fn new(guaranteed: Box<dyn Placer>, opportunistic: Box<dyn Placer>) -> Self {
         Self {
             guaranteed,
             opportunistic,
@@ -51,6 +50,10 @@ impl Placer for Beside {
         placed
     }
 
+    fn release(&mut self, id: ContainerId) {
+        self.guaranteed.release(id);
+    }
+
     fn node_is_lost(&mut self, node: usize) {
         self.guaranteed.node_is_lost(node);
         self.opportunistic.node_is_lost(node);
@@ -75,6 +78,7 @@ impl Placer for Beside {
     }
 
     fn tick(&mut self, now: MonoMillis) {
+        self.guaranteed.tick(now);
         self.opportunistic.tick(now);
     }
 

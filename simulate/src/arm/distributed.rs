@@ -1,7 +1,7 @@
 //! Placement by the nodes' proxies: `sched`'s allocator, one for each job, on the lists of the
 //! ResourceManager's answers, or on all nodes after looks at them.
 
-use records::{ContainerExitStatus, ContainerId, MonoMillis, Resource};
+use records::{ContainerExitStatus, ContainerId, MonoMillis, NodeId, Resource};
 use sched::{
     DistributedAllocatorConfig, DistributedGrant, DistributedOpportunisticContainerAllocator,
     KnownNode, NodeList, Placement, ResourceLimits,
@@ -12,7 +12,7 @@ use super::managed::{Allocator, Loads as _, ResourceManager, Shipped};
 use super::placer::{MasterCall, Placed, application_of, ask};
 use crate::measure::Cost;
 use crate::node::{Node, SIZE, number_of};
-use crate::scenario::Settings;
+use crate::scenario::{RmKind, Settings};
 
 /// Terms of the ResourceManager.
 const GRANT: DistributedGrant = DistributedGrant {
@@ -27,36 +27,56 @@ const GRANT: DistributedGrant = DistributedGrant {
 
 pub(super) struct Distributed {
     nodes_used: usize,
+    rm: RmKind,
     placement: Placement,
-    /// Nodes of the last sort that a proxy reads of the list in an answer.
+    /// Nodes that a proxy reads of the list in an answer.
     list: NodeList,
-    /// Nodes on that list.
-    listed: usize,
+    /// Those of its nodes.
+    listed: Vec<NodeId>,
     /// Looks at the nodes; `None` without.
     looks: Option<Looks>,
 }
 
 impl Distributed {
-    pub(super) fn new(nodes_used: usize, placement: Placement) -> Self {
+    pub(super) fn new(nodes_used: usize, rm: RmKind, placement: Placement) -> Self {
         Self {
             nodes_used,
+            rm,
             placement,
             list: NodeList::default(),
-            listed: 0,
+            listed: Vec::new(),
             looks: None,
         }
     }
 
     /// Places after looks at the nodes, of which there are this many.
-    pub(super) fn looking(settings: &Settings, nodes: usize) -> Self {
+    pub(super) fn looking(settings: &Settings, rm: RmKind, nodes: usize) -> Self {
         Self {
             looks: Some(Looks::new(settings, nodes)),
-            ..Self::new(settings.nodes_used, Placement::Look)
+            ..Self::new(settings.nodes_used, rm, Placement::Look)
         }
     }
 
     fn count_list(&self, cost: &mut Cost) {
-        cost.list_entries += self.listed as u64;
+        cost.list_entries += self.listed.len() as u64;
+    }
+
+    /// Takes the nodes of a list. Answers with the same nodes have the same list.
+    fn take_list<'a>(&mut self, ids: impl Iterator<Item = &'a NodeId>) {
+        let ids: Vec<&NodeId> = ids.collect();
+        if ids.iter().copied().ne(&self.listed) {
+            self.listed = ids.into_iter().cloned().collect();
+            let numbers = self.listed.iter().filter_map(number_of);
+            self.list = numbers.map(remote).map(KnownNode::from).collect();
+        }
+    }
+
+    /// Has the answer to a call carry the nodes that are offered at this moment.
+    fn offer(&mut self, loads: &Shipped) {
+        match self.rm {
+            RmKind::Hadoop => {}
+            RmKind::Embedded => self.take_list(loads.monitor.least_loaded()),
+        }
     }
 }
 
@@ -70,6 +90,7 @@ impl Allocator for Distributed {
         rm: &mut ResourceManager<Shipped>,
         now: MonoMillis,
     ) -> Self::Job {
+        self.offer(&rm.loads);
         let config = DistributedAllocatorConfig {
             placement: self.placement,
             ..DistributedAllocatorConfig::default()
@@ -77,8 +98,6 @@ impl Allocator for Distributed {
         let attempt = application_of(job).attempt(1);
         let mut allocator = DistributedOpportunisticContainerAllocator::new(attempt, config);
         allocator.registered(GRANT, self.list.clone(), now);
-        // The registration is a call.
-        rm.cost.rm_calls += 1;
         self.count_list(&mut rm.cost);
         allocator
     }
@@ -91,6 +110,7 @@ impl Allocator for Distributed {
         nodes: &[Node],
         rm: &mut ResourceManager<Shipped>,
     ) -> Vec<Placed> {
+        self.offer(&rm.loads);
         self.count_list(&mut rm.cost);
         // One line of one ask is within every bound of an attempt.
         let updated = allocator.update_asks(&[ask(call.wanted)], call.now);
@@ -118,10 +138,10 @@ impl Allocator for Distributed {
     }
 
     fn sorted(&mut self, loads: &Shipped) {
-        let ids = loads.monitor.select(self.nodes_used);
-        self.listed = ids.len();
-        let numbers = ids.iter().filter_map(number_of);
-        self.list = numbers.map(remote).map(KnownNode::from).collect();
+        match self.rm {
+            RmKind::Hadoop => self.take_list(loads.monitor.select(self.nodes_used).iter()),
+            RmKind::Embedded => {}
+        }
     }
 
     fn nodes_changed(&mut self, directory: &[usize]) {

@@ -71,7 +71,7 @@ impl Mean {
     }
 }
 
-/// Number before that of the first container: no opportunistic container has one above it.
+/// Number before that of the first container: above those that proxies number.
 const ID_START: i64 = 1 << 41;
 
 pub(super) struct Guaranteed {
@@ -257,6 +257,8 @@ impl Placer for Guaranteed {
 
     fn job_arrives(&mut self, job: usize, _now: MonoMillis) {
         self.jobs.insert(job, Job::default());
+        // The registration is a call.
+        self.cost.rm_calls += 1;
         if self.masters.most.is_some() {
             self.masters.inactive.push_back(job);
             self.begin_masters();

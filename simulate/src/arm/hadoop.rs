@@ -91,11 +91,7 @@ impl Allocator for Hadoop {
     ) -> Self::Job {
         match self.kind {
             Kind::Central => Rc::default(),
-            Kind::Distributed => {
-                // The registration is a call.
-                rm.cost.rm_calls += 1;
-                self.answer(&rm.loads, &mut rm.cost, now)
-            }
+            Kind::Distributed => self.answer(&rm.loads, &mut rm.cost, now),
         }
     }
 
@@ -142,7 +138,8 @@ mod tests {
             hadoop.node_beats(node, &load, &[], MonoMillis(0));
         }
         hadoop.tick(MonoMillis(0));
-        hadoop.job_arrives(0, MonoMillis(0));
+        // The first call registers the job.
+        assert!(hadoop.master_calls(&call(0, 0), &[], &[]).is_empty());
         hadoop
     }
 

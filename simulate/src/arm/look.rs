@@ -30,6 +30,8 @@ pub(super) struct Looks {
     look_ms: u64,
     holds_back: bool,
     uses_old_news: bool,
+    /// Opportunistic containers that may wait on a node, as nodes are configured.
+    queue_length: usize,
     all: Vec<KnownNode>,
     /// Nodes that are not lost.
     known: KnownNodes,
@@ -44,6 +46,7 @@ impl Looks {
             look_ms: settings.look_ms,
             holds_back: settings.holds_back,
             uses_old_news: settings.uses_old_news,
+            queue_length: settings.queue_length,
             known: all.iter().cloned().collect(),
             all,
             copies: vec![None; nodes],
@@ -54,7 +57,8 @@ impl Looks {
         self.look_ms
     }
 
-    /// Allocates the containers of a call. Returns the number of looks.
+    /// Allocates the containers of a call. `limit`: what the ResourceManager has published for
+    /// queues. Returns the number of looks.
     pub(super) fn place(
         &mut self,
         allocator: &mut DistributedOpportunisticContainerAllocator,
@@ -73,7 +77,8 @@ impl Looks {
                 plan.hears(position, answer);
             }
         }
-        let limit = limit.filter(|_| self.holds_back);
+        let limit = limit.map_or(self.queue_length, |limit| limit.min(self.queue_length));
+        let limit = self.holds_back.then_some(limit);
         allocator.allocate_seen(plan, limit, call.now + self.look_ms);
         asked as u64
     }

@@ -1,6 +1,8 @@
 //! A ResourceManager that knows the loads of its nodes: heartbeats, sorts, lost nodes, the limit of
 //! the queues, and the begin and end of jobs. An [`Allocator`] is what an arm adds to it.
 
+use std::collections::BTreeMap;
+
 use records::{ContainerExitStatus, ContainerId, MonoMillis, NodeId};
 use sched::{ContainerQueuingLimit, NodeLoad, NodeLoadConfig, NodeLoadMonitor, QueueLimitConfig};
 
@@ -8,6 +10,10 @@ use super::placer::{MasterCall, Placed, Placer, application_of};
 use crate::measure::Cost;
 use crate::node::{Node, node_id};
 use crate::scenario::Settings;
+
+/// Number before that of the first container that an arm numbers itself: above those of masters,
+/// which come first.
+const ID_START: i64 = 1 << 42;
 
 /// Monitor of the loads of nodes.
 pub(super) trait Loads {
@@ -33,16 +39,20 @@ pub(super) struct Shipped {
 
 impl Shipped {
     pub(super) fn new(settings: &Settings, nodes: usize) -> Self {
-        let config = NodeLoadConfig {
-            comparator: settings.comparator.into(),
-            sorting_interval_ms: settings.sorting_interval_ms,
-            nodes_used: settings.nodes_used,
-            queue_limit: queue_limit(settings),
-        };
         Self {
-            monitor: NodeLoadMonitor::new(config, MonoMillis(0)),
+            monitor: NodeLoadMonitor::new(load_config(settings), MonoMillis(0)),
             ids: (0..nodes).map(node_id).collect(),
         }
+    }
+}
+
+/// Returns the settings of the monitor.
+pub(crate) fn load_config(settings: &Settings) -> NodeLoadConfig {
+    NodeLoadConfig {
+        comparator: settings.comparator.into(),
+        sorting_interval_ms: settings.sorting_interval_ms,
+        nodes_used: settings.nodes_used,
+        queue_limit: queue_limit(settings),
     }
 }
 
@@ -100,7 +110,7 @@ pub(super) trait Allocator {
     /// State of a job until its end.
     type Job;
 
-    /// Returns the state of a job that arrives.
+    /// Returns the state of a job whose master registers.
     fn begin(
         &mut self,
         job: usize,
@@ -140,8 +150,8 @@ pub(super) trait Allocator {
 pub(super) struct Managed<A: Allocator> {
     rm: ResourceManager<A::Loads>,
     allocator: A,
-    /// State of each job, in the order of arrival; `None` after the job's end.
-    jobs: Vec<Option<A::Job>>,
+    /// State of each job from its first call to its end.
+    jobs: BTreeMap<usize, A::Job>,
 }
 
 impl<A: Allocator> Managed<A> {
@@ -150,11 +160,11 @@ impl<A: Allocator> Managed<A> {
             rm: ResourceManager {
                 loads,
                 directory: (0..nodes).collect(),
-                last_id: 0,
+                last_id: ID_START,
                 cost: Cost::default(),
             },
             allocator,
-            jobs: Vec::new(),
+            jobs: BTreeMap::new(),
         }
     }
 }
@@ -170,11 +180,7 @@ impl<A: Allocator> Placer for Managed<A> {
         self.rm.loads.update(node, load, now);
     }
 
-    fn job_arrives(&mut self, job: usize, now: MonoMillis) {
-        let state = self.allocator.begin(job, &mut self.rm, now);
-        self.jobs.resize_with(job, || None);
-        self.jobs.push(Some(state));
-    }
+    fn job_arrives(&mut self, _job: usize, _now: MonoMillis) {}
 
     fn master_calls(
         &mut self,
@@ -183,9 +189,12 @@ impl<A: Allocator> Placer for Managed<A> {
         nodes: &[Node],
     ) -> Vec<Placed> {
         self.rm.cost.rm_calls += 1;
-        let Some(Some(state)) = self.jobs.get_mut(call.job) else {
-            return Vec::new();
-        };
+        let begun = self.jobs.entry(call.job);
+        let state = begun.or_insert_with(|| {
+            // The registration is a call.
+            self.rm.cost.rm_calls += 1;
+            self.allocator.begin(call.job, &mut self.rm, call.now)
+        });
         self.allocator
             .allocate(state, call, ended, nodes, &mut self.rm)
     }
@@ -206,9 +215,7 @@ impl<A: Allocator> Placer for Managed<A> {
     }
 
     fn job_ends(&mut self, job: usize, _now: MonoMillis) {
-        if let Some(state) = self.jobs.get_mut(job) {
-            *state = None;
-        }
+        self.jobs.remove(&job);
     }
 
     fn tick(&mut self, now: MonoMillis) {

@@ -83,6 +83,9 @@ pub(crate) trait Placer {
         nodes: &[Node],
     ) -> Vec<Placed>;
 
+    /// The next call of its master gives back a container that it has no use for.
+    fn release(&mut self, _id: ContainerId) {}
+
     /// The ResourceManager takes a node for lost, with all its containers.
     fn node_is_lost(&mut self, node: usize);
 

@@ -8,6 +8,7 @@ use super::arm::Arm;
 use super::cluster::Cluster;
 use super::failures::Failures;
 use super::known;
+use super::level;
 use super::problem::ScenarioProblem;
 use crate::delay::is_interval;
 
@@ -119,6 +120,9 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
         if !settings.limit_stdev.is_finite() {
             found.add(key("limit-stdev"), "not a finite number");
         }
+    }
+    for problem in level::problems(scenario) {
+        found.add(problem.key, problem.reason);
     }
     let labels: Vec<String> = scenario.arms.iter().map(Arm::label).collect();
     for problem in known::problems(&scenario.known, &labels) {

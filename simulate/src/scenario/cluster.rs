@@ -22,6 +22,23 @@ pub struct Cluster {
     /// Further kinds of nodes.
     #[serde(default)]
     pub more: Vec<NodeKind>,
+    /// ResourceManager that places guaranteed containers beside opportunistic ones, and tells
+    /// proxies the least loaded nodes.
+    #[serde(default)]
+    pub resource_manager: RmKind,
+}
+
+/// ResourceManager of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RmKind {
+    /// Model of Hadoop's: it places guaranteed containers on a node when that sends its heartbeat,
+    /// and tells the least loaded nodes of its last sort.
+    #[default]
+    Hadoop,
+    /// `nm-agent rm`, which ships: it places guaranteed containers with every call where there is
+    /// room, and leaves nodes out whose queues have reached the limit since the sort.
+    Embedded,
 }
 
 /// Nodes of one size and speed.
@@ -129,6 +146,10 @@ impl Cluster {
             format!("{} nodes of {} places{speed}{age}", kind.nodes, kind.places)
         };
         let kinds: Vec<String> = self.kinds().map(kind).collect();
-        kinds.join(" and ")
+        let rm = match self.resource_manager {
+            RmKind::Hadoop => "",
+            RmKind::Embedded => ", the embedded ResourceManager",
+        };
+        kinds.join(" and ") + rm
     }
 }

@@ -87,7 +87,9 @@ impl Level for Decisions {
 
     fn beat(&mut self, node: usize, now: MonoMillis, news: &mut Vec<News>) {
         let load = self.nodes[node].report(now);
-        let ended = std::mem::take(&mut self.nodes[node].completed);
+        let mut ended = std::mem::take(&mut self.nodes[node].completed);
+        // A node tells its ends in the order of ids.
+        ended.sort_unstable_by_key(|(id, _)| *id);
         self.placer.node_beats(node, &load, &ended, now);
         for (id, status) in ended {
             self.tell(id, status);
@@ -114,6 +116,10 @@ impl Level for Decisions {
         let ended = told.map(std::mem::take).unwrap_or_default();
         let placed = self.placer.master_calls(call, &ended, &self.nodes);
         Answer { placed, ended }
+    }
+
+    fn release(&mut self, id: ContainerId) {
+        self.placer.release(id);
     }
 
     fn job_ends(&mut self, job: usize, now: MonoMillis) {

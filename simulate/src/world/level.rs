@@ -82,6 +82,9 @@ pub(crate) trait Level {
     /// A job's master calls; its first call registers it before.
     fn call(&mut self, call: &MasterCall) -> Answer;
 
+    /// The next call of its master gives back a container that it has no use for.
+    fn release(&mut self, id: ContainerId);
+
     /// A job's master has learnt of the last end, and finishes.
     fn job_ends(&mut self, job: usize, now: MonoMillis);
 

@@ -212,6 +212,7 @@ impl<L: Level> World<'_, L> {
             Work::Probe
         } else {
             let Some((task, since)) = master.next(given.execution_type) else {
+                self.level.release(given.id);
                 return;
             };
             self.sums.am_wait_ms += now.0 - since;

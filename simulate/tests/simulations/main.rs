@@ -6,6 +6,7 @@ mod arms;
 mod closed_forms;
 mod delays;
 mod known;
+mod levels;
 mod models;
 mod paper;
 mod policies;
