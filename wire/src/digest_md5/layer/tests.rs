@@ -61,7 +61,7 @@ const TRIPLE_DES: Captured = Captured {
     ],
 };
 
-/// Of this session the sealing key of the client is known, not the hash that it is made of.
+/// The sealing key of the client in this session is known, not the hash that it is made of.
 const RC4_KEY: &str = "66d3eebbd1b3283cde773d64da7fca7b";
 const RC4_CLIENT: [&str; 2] = [
     "b481a2934ea7b8133ab5b573388cad1b9e 0001 00000000",
