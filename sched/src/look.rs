@@ -14,14 +14,17 @@
 //!
 //! - A sight counts by its age: of what the node could take, a part that shrinks to nothing at
 //!   [`SIGHT_AGE_MAX_MS`]. An older one is no sight.
-//! - A node gets no more than fits into its free places and into its queue up to the limit that the
-//!   ResourceManager published. The rest is held back: it stays an ask for the next heartbeat.
+//! - A node gets no more than fits into its free places and into its queue up to the limit that
+//!   the ResourceManager published, and the less of the queue the more the attempt wants
+//!   ([`room`]). The rest is held back: it stays an ask for the next heartbeat.
 //! - A container with no sight of either of its two nodes is left to the caller with these nodes:
-//!   the caller knows only its own containers. One that the nodes seen have no room for is left to
-//!   the caller if one of its nodes answers without telling its load: that node may have room.
+//!   the caller knows only its own containers. One that would wait on the nodes seen goes to a
+//!   drawn node that answers without telling its load, if the caller has few containers there: that
+//!   node may have room.
 //! - What was placed within [`PROMISE_MS`] counts as load of its node, because the master may not
 //!   have started it yet; what the caller knows to be missing in a sight counts longer.
 
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -30,10 +33,12 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use records::{MonoMillis, Resource};
 
+pub use self::room::LookTerms;
+use self::room::{Room, Standing, fitting};
 use crate::allocator::ALLOCATIONS_PER_CALL_MAX;
 use crate::random::{Draw, SplitMix64};
 
-/// Most nodes that one call looks at. A call that wants more containers than 128 draws two of these
+/// Most nodes that one call looks at. A call that wants more containers than 128 has two of these
 /// for each further one.
 pub const LOOKS_PER_CALL_MAX: usize = 256;
 
@@ -74,18 +79,6 @@ pub enum LookAnswer {
     },
 }
 
-/// Terms of the placement of one call's containers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LookTerms {
-    /// Size of each container.
-    pub size: Resource,
-    /// Containers that may wait on a node, as the ResourceManager published; `None`: no limit.
-    pub max_queue_length: Option<usize>,
-    /// Whether containers that no node has room for are held back. Otherwise they go to the node
-    /// with the shortest wait.
-    pub holds_back: bool,
-}
-
 /// Result of [`LookPlacer::place`]. The four parts add up to the containers of the round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookPlaced<N> {
@@ -93,7 +86,8 @@ pub struct LookPlaced<N> {
     pub nodes: Vec<N>,
     /// Containers that wait for the next heartbeat.
     pub held_back: u32,
-    /// Node of unknown load for each container that the nodes seen have no room for.
+    /// Node of unknown load for each container that got one in place of a queue, or because the
+    /// nodes seen have no room.
     pub perhaps: Vec<N>,
     /// Drawn nodes of each container with no sight of either of them.
     pub unseen: Vec<[N; 2]>,
@@ -123,6 +117,14 @@ impl<N> Candidate<N> {
         match &self.answer {
             Some(LookAnswer::Seen(sight)) => Some(sight),
             Some(LookAnswer::Unknown { .. }) | None => None,
+        }
+    }
+
+    /// Returns the containers that fit on a node of unknown load at most.
+    fn places(&self, size: Resource) -> u32 {
+        match self.answer {
+            Some(LookAnswer::Unknown { free }) => fitting(size, free),
+            Some(LookAnswer::Seen(_)) | None => 0,
         }
     }
 
@@ -175,77 +177,47 @@ impl<N: Clone + Ord> LookRound<N> {
     }
 }
 
-/// Returns the number of containers of this size that fit.
-fn fitting(size: Resource, free: Resource) -> u32 {
-    let by_memory = free.memory_mb / size.memory_mb.max(1);
-    let by_vcores = free.vcores / size.vcores.max(1);
-    by_vcores.min(u32::try_from(by_memory).unwrap_or(u32::MAX))
-}
-
-/// Load of a node with what is placed on it.
-struct Room {
-    running: u32,
-    queued: u32,
-    /// Containers that would start at once.
-    fitting: u32,
-    /// Containers that the node may get.
-    left: u32,
-}
-
-impl Room {
-    /// Returns the room that a sight leaves; `None` if it is too old.
-    fn of(sight: &Sight, terms: &LookTerms, now: MonoMillis) -> Option<Self> {
-        let age_left_ms = SIGHT_AGE_MAX_MS.checked_sub(now.since(sight.seen_at))?;
-        // Where others wait, the free resources are theirs.
-        let fitting = match sight.queued {
-            0 => fitting(terms.size, sight.free),
-            _ => 0,
-        };
-        let limit = terms.max_queue_length.unwrap_or(usize::MAX);
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let left = u64::from(fitting.saturating_add(limit.saturating_sub(sight.queued)));
-        let left = (left * age_left_ms).div_ceil(SIGHT_AGE_MAX_MS);
-        (age_left_ms > 0).then(|| Self {
-            running: sight.running,
-            queued: sight.queued,
-            fitting,
-            left: match terms.holds_back {
-                true => u32::try_from(left).unwrap_or(u32::MAX),
-                false => u32::MAX,
-            },
-        })
-    }
-
-    fn add(&mut self, count: u32) {
-        let starts = count.min(self.fitting);
-        self.fitting -= starts;
-        self.running = self.running.saturating_add(starts);
-        self.queued = self.queued.saturating_add(count - starts);
-        self.left = self.left.saturating_sub(count);
-    }
-
-    /// Returns the order of nodes, the better one first: the wait of one more container in
-    /// thousandths of the mean run time, then the containers that run.
-    fn standing(&self) -> (u64, u32) {
-        let wait = match self.fitting {
-            0 => (u64::from(self.queued) + 1) * 1_000 / u64::from(self.running.max(1)),
-            _ => 0,
-        };
-        (wait, self.running)
-    }
-}
-
 /// Returns the nodes of unknown load, each with the places that it may have at most.
 fn unknown_places<N: Clone + Ord>(candidates: &[Candidate<N>], size: Resource) -> BTreeMap<N, u32> {
-    let unknown = candidates
-        .iter()
-        .filter_map(|candidate| match candidate.answer {
-            Some(LookAnswer::Unknown { free }) => {
-                Some((candidate.node.clone(), fitting(size, free)))
-            }
-            Some(LookAnswer::Seen(_)) | None => None,
-        });
-    unknown.collect()
+    let unknown = candidates.iter().filter(|candidate| candidate.is_unknown());
+    let places = unknown.map(|candidate| (candidate.node.clone(), candidate.places(size)));
+    places.collect()
+}
+
+/// Nodes seen, in the order in which they get containers.
+struct SeenNodes {
+    /// Room by position; `None` without a sight.
+    rooms: Vec<Option<Room>>,
+    /// Open ones, the best first.
+    order: BinaryHeap<Reverse<(Standing, usize)>>,
+}
+
+impl SeenNodes {
+    fn new(rooms: Vec<Option<Room>>) -> Self {
+        let order = (0..)
+            .zip(&rooms)
+            .filter_map(|(position, room)| Some((room.as_ref()?, position)))
+            .filter(|(room, _)| room.is_open())
+            .map(|(room, position)| Reverse((room.standing(), position)))
+            .collect();
+        Self { rooms, order }
+    }
+
+    /// Returns the position of the node for the next container; `None` if there is none, or, unless
+    /// the container may wait, none where it starts at once.
+    fn next(&mut self, may_wait: bool) -> Option<usize> {
+        let Reverse((standing, position)) = *self.order.peek()?;
+        if standing.waits && !may_wait {
+            return None;
+        }
+        self.order.pop();
+        let room = self.rooms.get_mut(position).and_then(Option::as_mut)?;
+        room.add(1);
+        if room.is_open() {
+            self.order.push(Reverse((room.standing(), position)));
+        }
+        Some(position)
+    }
 }
 
 /// Placement by looks for the attempts of one node. Names of nodes are of any type.
@@ -266,131 +238,101 @@ impl<N: Clone + Ord> LookPlacer<N> {
         }
     }
 
-    /// Draws two of `nodes` for each container that is wanted, up to [`ALLOCATIONS_PER_CALL_MAX`].
-    /// `nodes` has each node once, without those that the attempt excludes.
+    /// Draws two of `nodes` for each container that is wanted, up to [`ALLOCATIONS_PER_CALL_MAX`]:
+    /// as many different nodes as there are, at most [`LOOKS_PER_CALL_MAX`]. `nodes` has each node
+    /// once, without those that the attempt excludes.
     pub fn draw(&mut self, nodes: &[N], wanted: u32) -> LookRound<N> {
-        let wanted = wanted.min(ALLOCATIONS_PER_CALL_MAX);
-        let mut drawn = BTreeMap::new();
-        let mut candidates: Vec<Candidate<N>> = Vec::new();
-        let mut pairs = Vec::new();
-        for _ in 0..wanted {
-            if nodes.is_empty() {
-                break;
-            }
-            let mut pair = [0, 0];
-            let mut other_than = None;
-            for position in &mut pair {
-                *position = if candidates.len() < LOOKS_PER_CALL_MAX {
-                    let number = self.number(nodes.len(), other_than);
-                    other_than = Some(number);
-                    *drawn.entry(number).or_insert_with(|| {
-                        let node = nodes[number].clone();
-                        candidates.push(Candidate::new(node));
-                        candidates.len() - 1
-                    })
-                } else {
-                    self.number(candidates.len(), None)
-                };
-            }
-            pairs.push(pair);
+        self.draw_most(nodes, wanted, LOOKS_PER_CALL_MAX)
+    }
+
+    /// As [`draw`](Self::draw) where nobody will look at the nodes, without a bound on their
+    /// number: where a node gets a bounded number of containers, no container is without one.
+    pub fn draw_unseen(&mut self, nodes: &[N], wanted: u32) -> LookRound<N> {
+        self.draw_most(nodes, wanted, usize::MAX)
+    }
+
+    fn draw_most(&mut self, nodes: &[N], wanted: u32, most: usize) -> LookRound<N> {
+        let wanted = usize::try_from(wanted.min(ALLOCATIONS_PER_CALL_MAX)).unwrap_or(usize::MAX);
+        let count = nodes.len().min(2 * wanted).min(most);
+        // The nodes shuffled as far as they are used: positions that have another one than before.
+        let mut moved: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut candidates = Vec::with_capacity(count);
+        for position in 0..count {
+            let left = nodes.len() - position;
+            let other = position + self.random.below(left) % left;
+            let here = moved.remove(&position).unwrap_or(position);
+            let drawn = match other == position {
+                true => here,
+                false => moved.insert(other, here).unwrap_or(other),
+            };
+            candidates.push(Candidate::new(nodes[drawn].clone()));
         }
+        let pair = |container| [container, container + count / 2].map(|number| number % count);
+        let pairs = (0..wanted).filter(|_| count > 0).map(pair).collect();
         LookRound { candidates, pairs }
     }
 
-    /// Draws two of `nodes` for each container where nobody will look at them. They are as many
-    /// different nodes as there are, so that a bound on the containers of a node leaves no
-    /// container without one. `nodes` as for [`draw`](Self::draw).
-    pub fn draw_unseen(&mut self, nodes: &[N], wanted: u32) -> LookRound<N> {
-        let mut round = LookRound {
-            candidates: Vec::new(),
-            pairs: Vec::new(),
-        };
-        if nodes.is_empty() {
-            return round;
-        }
-        let wanted = usize::try_from(wanted.min(ALLOCATIONS_PER_CALL_MAX)).unwrap_or(usize::MAX);
-        // Shuffled as far as it is used.
-        let mut order: Vec<usize> = (0..nodes.len()).collect();
-        for position in 0..nodes.len().min(2 * wanted) {
-            let other = position + self.number(nodes.len() - position, None);
-            order.swap(position, other);
-            let node = nodes[order[position]].clone();
-            round.candidates.push(Candidate::new(node));
-        }
-        let candidates = round.candidates.len();
-        let second = |container| (wanted + container) % candidates;
-        round.pairs = (0..wanted)
-            .map(|container| [container % candidates, second(container)])
-            .collect();
-        round
-    }
-
-    /// Draws a number below `bound`, and not `other` if there is another.
-    fn number(&mut self, bound: usize, other: Option<usize>) -> usize {
-        match other {
-            Some(other) if bound > 1 => {
-                let number = self.random.below(bound - 1) % (bound - 1);
-                number + usize::from(number >= other)
-            }
-            _ => self.random.below(bound) % bound,
-        }
-    }
-
-    /// Places the containers of a round on the nodes seen, the least loaded first.
+    /// Places the containers of a round on the nodes seen, the least loaded first. `may_get` says
+    /// whether a node of unknown load gets one more, which it may while the caller has fewer there
+    /// than this number, and counts it.
     pub fn place(
         &mut self,
         round: LookRound<N>,
         terms: &LookTerms,
+        mut may_get: impl FnMut(&N, u32) -> bool,
         now: MonoMillis,
     ) -> LookPlaced<N> {
         self.promised
             .retain(|(placed, _)| now.since(*placed) < PROMISE_MS);
         let LookRound { candidates, pairs } = round;
-        let mut rooms = self.rooms(&candidates, terms, now);
+        let rooms = self.rooms(&candidates, terms, now);
         let is_seen = |position: &usize| rooms.get(*position).is_some_and(Option::is_some);
         let (seen, unseen): (Vec<_>, Vec<_>) =
             pairs.into_iter().partition(|pair| pair.iter().any(is_seen));
         let is_unknown = |position: &&usize| candidates[**position].is_unknown();
         let unknown = seen.iter();
         let unknown = unknown.filter_map(|pair| pair.iter().find(is_unknown).copied());
-        let unknown: Vec<usize> = unknown.collect();
-        let node = |position: usize| candidates[position].node.clone();
-        let unseen: Vec<[N; 2]> = unseen.into_iter().map(|pair| pair.map(node)).collect();
-        let seen = seen.len();
-        let mut placed = LookPlaced {
-            nodes: Vec::with_capacity(seen),
-            held_back: 0,
-            perhaps: Vec::new(),
-            unseen,
-            unknown: unknown_places(&candidates, terms.size),
-        };
-        let mut order: BinaryHeap<_> = (0..)
-            .zip(&rooms)
-            .filter_map(|(position, room)| Some((room.as_ref()?, position)))
-            .filter(|(room, _)| room.left > 0)
-            .map(|(room, position)| Reverse((room.standing(), position)))
-            .collect();
-        while placed.nodes.len() < seen
-            && let Some(Reverse((_, position))) = order.pop()
-        {
-            let Some(room) = rooms.get_mut(position).and_then(Option::as_mut) else {
-                continue;
+        let mut unknown: Vec<usize> = unknown.collect();
+        let mut order = SeenNodes::new(rooms);
+        let mut on_seen = Vec::with_capacity(seen.len());
+        let mut perhaps = Vec::new();
+        let mut left = seen.len();
+        for waits in [false, true] {
+            let taken = std::iter::from_fn(|| order.next(waits)).take(left);
+            let taken: Vec<usize> = taken.collect();
+            left -= taken.len();
+            on_seen.extend(taken);
+            // A node that may have a place at once comes before a queue.
+            let max = |position: usize| match waits {
+                false => candidates[position].places(terms.size),
+                true => terms.limit(),
             };
-            room.add(1);
-            if room.left > 0 {
-                order.push(Reverse((room.standing(), position)));
-            }
-            placed.nodes.push(candidates[position].node.clone());
+            unknown.retain(|at| {
+                let gets = left > 0 && may_get(&candidates[*at].node, max(*at));
+                if gets {
+                    left -= 1;
+                    perhaps.push(*at);
+                }
+                !gets
+            });
         }
-        let without = seen - placed.nodes.len();
-        placed.perhaps = unknown.into_iter().take(without).map(node).collect();
-        let held_back = without - placed.perhaps.len();
-        placed.held_back = u32::try_from(held_back).unwrap_or(u32::MAX);
-        let promises = placed.nodes.iter().map(|node| (now, node.clone()));
-        self.promised.extend(promises);
+        let nodes_at = |positions: Vec<usize>| {
+            let nodes = positions.into_iter().map(|at| candidates[at].node.clone());
+            nodes.collect::<Vec<N>>()
+        };
+        let nodes = nodes_at(on_seen);
+        self.promised
+            .extend(nodes.iter().map(|node| (now, node.clone())));
         let excess = self.promised.len().saturating_sub(PROMISED_MAX);
         self.promised.drain(..excess);
-        placed
+        let node = |position: usize| candidates[position].node.clone();
+        LookPlaced {
+            nodes,
+            held_back: u32::try_from(left).unwrap_or(u32::MAX),
+            perhaps: nodes_at(perhaps),
+            unseen: unseen.into_iter().map(|pair| pair.map(node)).collect(),
+            unknown: unknown_places(&candidates, terms.size),
+        }
     }
 
     /// Forgets the last promise to each of these nodes: the caller has not sent the container.

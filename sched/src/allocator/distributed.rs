@@ -32,6 +32,7 @@
 mod allocation;
 mod claims;
 mod looking;
+mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -81,7 +82,8 @@ impl Default for DistributedAllocatorConfig {
             max_per_heartbeat: None,
             node_local_max: NonZeroU32::MIN.saturating_add(9),
             elsewhere_max: NonZeroU32::MIN,
-            placement: Placement::default(),
+            // The default of a node is `Look`; an allocator by itself makes no looks.
+            placement: Placement::Spread,
             // Masters send heartbeats every second, slow ones every 30 s. A list that is a minute
             // old says nothing about the present load.
             nodes_age_max_ms: 60_000,
@@ -136,6 +138,8 @@ pub struct DistributedOpportunisticContainerAllocator {
     unconfirmed: Vec<DistributedAllocation>,
     looks: LookPlacer<KnownNode>,
     look_rate: LookRate,
+    /// Time of the last plan of looks.
+    planned: Option<MonoMillis>,
     claims: Claims,
 }
 
@@ -175,6 +179,7 @@ impl DistributedOpportunisticContainerAllocator {
             unconfirmed: Vec::new(),
             looks: LookPlacer::new(!seed_of(attempt)),
             look_rate: LookRate::default(),
+            planned: None,
             claims: Claims::default(),
         }
     }

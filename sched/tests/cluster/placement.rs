@@ -312,7 +312,7 @@ fn a_thousand_nodes(nodes_used: usize) -> Setting {
         nodes_used,
         jobs: 60,
         job_every: 2,
-        placement: Placement::default(),
+        placement: Placement::Spread,
     }
 }
 
@@ -324,7 +324,7 @@ fn a_hundred_nodes_with_ten_on_a_list() {
         jobs: 60,
         // 100 containers of 10 s on 800 places: a load of 0.8.
         job_every: 16,
-        placement: Placement::default(),
+        placement: Placement::Spread,
     });
     assert!(spread.0 < 0.05, "{spread:?}");
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// Opportunistic containers, placed by the proxies of the nodes: the better of two nodes of
-    /// the ResourceManager's lists. Ships as the default.
+    /// the ResourceManager's lists.
     Spread,
     /// Opportunistic containers, placed by the proxies in the order of the list, as Hadoop does.
     ListOrder,
@@ -29,7 +29,8 @@ pub enum Policy {
     Looks,
     /// Opportunistic containers, placed by the proxies of the nodes: a call looks at two nodes
     /// drawn at random for each container that it wants, uses the least loaded of them, and holds
-    /// back what they have no room for. `sched`'s code; every look is answered.
+    /// back what they have no room for. Ships as the default: `sched`'s code; every look is
+    /// answered.
     Look,
     /// Model: Sparrow's batch sampling with early binding, on queues without bound.
     SparrowEarly,

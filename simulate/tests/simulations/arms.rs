@@ -63,6 +63,72 @@ fn placement_by_looks_that_holds_back_has_no_refusals_and_sheds_and_is_faster_th
     assert!(look < 0.7 * spread, "{look} {spread}");
 }
 
+/// Jobs of up to 20,000 tasks would fill every queue, and everybody else would wait in them.
+#[test]
+fn a_job_of_one_task_does_not_wait_behind_the_tasks_of_large_jobs() {
+    let text = r#"
+        title = "small and large jobs"
+        cluster = { nodes = 100, places = 8 }
+        workload = { jobs = "facebook", count = 300, load = 0.8 }
+        run = { seeds = 3 }
+        arm = [{ policy = "look" }, { policy = "spread", nodes-used = 100 }, { policy = "guaranteed-fair" }]
+    "#;
+    let arms = arms_of(text);
+    let of = |arm: usize, name: &str| figure(&arms[arm], name).mean;
+    let lost = of(0, "refused") + of(0, "shed");
+    assert!(lost <= 0.01, "{lost}");
+    let [look, lists, fair] = [0, 1, 2].map(|arm| of(arm, "jct_single_s"));
+    assert!(
+        look < 0.95 * lists && look < 1.6 * fair,
+        "{look} {lists} {fair}"
+    );
+    // The large ones pay nothing for it.
+    for (time, part) in [
+        ("jct_p50_s", 0.95),
+        ("jct_mean_s", 0.95),
+        ("jct_largest_s", 1.05),
+    ] {
+        let [look, lists] = [0, 1].map(|arm| of(arm, time));
+        assert!(look < part * lists, "{time} {look} {lists}");
+    }
+    // No place stays free for it, and the queues are even.
+    assert!(of(0, "used") > 0.99 * of(1, "used"));
+    assert!(of(0, "wasted") < of(1, "wasted"));
+    assert!(of(0, "queue_stdev") < 0.5 * of(1, "queue_stdev"));
+}
+
+/// Short tasks need a queue: eight places of tasks of 1 s are free twice until the next call.
+#[test]
+fn a_large_job_keeps_the_places_in_use_though_its_tasks_are_short() {
+    let text = r#"
+        title = "large jobs of short tasks"
+        cluster = { nodes = 10, places = 8 }
+        workload = { jobs = "even", tasks = 1000, task-ms = 1000, count = 30, load = 0.8 }
+        run = { seeds = 3 }
+        arm = [{ policy = "look" }, { policy = "spread" }]
+    "#;
+    let arms = arms_of(text);
+    let [look, lists] = [0, 1].map(|arm| figure(&arms[arm], "jct_mean_s").mean);
+    assert!(look < 0.95 * lists, "{look} {lists}");
+}
+
+#[test]
+fn where_half_of_the_nodes_tell_no_load_they_get_their_share_of_the_containers() {
+    let text = r#"
+        title = "half of the nodes unknown"
+        workload = { jobs = "two", count = 300, load = 0.8 }
+        run = { seeds = 2 }
+        arm = [{ policy = "look" }, { policy = "random" }]
+        [cluster]
+        nodes = 250
+        places = 8
+        more = [{ nodes = 250, places = 8, news-age-ms = 10000 }]
+    "#;
+    let arms = arms_of(text);
+    let [look, random] = [0, 1].map(|arm| figure(&arms[arm], "jct_p50_s").mean);
+    assert!(look < 0.9 * random, "{look} {random}");
+}
+
 #[test]
 fn older_looks_make_jobs_slower() {
     let text = r#"
@@ -74,7 +140,8 @@ fn older_looks_make_jobs_slower() {
     "#;
     let arms = arms_of(text);
     let [new, old] = [0, 1].map(|arm| figure(&arms[arm], "jct_p50_s").mean);
-    assert!(old > new + 0.8, "{new} {old}");
+    // Less than the age: where containers wait for places anyway, it passes meanwhile.
+    assert!(old > new + 0.4, "{new} {old}");
 }
 
 /// Numbers that may be 10 s old are worse than none: what looks idle gets everybody's containers.

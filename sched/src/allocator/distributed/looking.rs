@@ -20,10 +20,11 @@ use records::{MonoMillis, NodeId, Resource};
 
 use super::DistributedOpportunisticContainerAllocator;
 use super::claims::STARTED_MS;
+use super::unseen::{Used, take_share};
 use crate::allocator::ask::Ask;
 use crate::allocator::remote_nodes::{KnownNode, Placement, RemoteNode};
 use crate::allocator::{Locality, ResourceLimits};
-use crate::look::{LOOKS_PER_CALL_MAX, LookAnswer, LookPlaced, LookRound, LookTerms};
+use crate::look::{LOOKS_PER_CALL_MAX, LookAnswer, LookRound, LookTerms};
 
 /// Most groups of asks that one heartbeat looks for, the most urgent ones; the others wait. Jobs
 /// have two or three.
@@ -94,6 +95,10 @@ struct Group {
 pub struct LookPlan {
     /// Most containers of the heartbeat.
     budget: u32,
+    /// Containers that the attempt wants, on any node.
+    wanted: u64,
+    /// Time since the attempt's last heartbeat with a plan, in milliseconds; `None` at the first.
+    since_last_ms: Option<u64>,
     groups: Vec<Group>,
     /// Nodes to look at, each once. Fewer than twice [`LOOKS_PER_CALL_MAX`].
     nodes: Vec<KnownNode>,
@@ -226,8 +231,12 @@ impl DistributedOpportunisticContainerAllocator {
         }
         let limits = self.limits_to_allocate(now)?;
         let budget = self.budget();
+        let all = self.groups(limits);
+        let last = self.planned.replace(now);
         let mut plan = LookPlan {
             budget,
+            wanted: all.iter().map(|(.., wanted)| wanted).sum(),
+            since_last_ms: last.map(|last| now.since(last)),
             groups: Vec::new(),
             nodes: Vec::new(),
             answers: Vec::new(),
@@ -237,7 +246,7 @@ impl DistributedOpportunisticContainerAllocator {
             return Some(plan);
         }
         let mut left = budget;
-        for (partition, size, wanted) in self.groups(limits) {
+        for (partition, size, wanted) in all {
             if left == 0 || (looks && plan.nodes.len() >= LOOKS_PER_CALL_MAX) {
                 break;
             }
@@ -311,6 +320,8 @@ impl DistributedOpportunisticContainerAllocator {
             return outcome;
         };
         self.check_claims(&plan, now);
+        let ends_per_thousand = self.ends_per_thousand(plan.since_last_ms);
+        let share = self.config.elsewhere_max.get();
         let mut used = Used::new();
         let mut looked = Looked::default();
         for mut group in plan.groups {
@@ -321,15 +332,18 @@ impl DistributedOpportunisticContainerAllocator {
             let terms = LookTerms {
                 size: group.size,
                 max_queue_length,
-                holds_back: true,
+                wanted: plan.wanted,
+                ends_per_thousand,
             };
-            let placed = self.looks.place(group.round, &terms, now);
+            let Self { looks, nodes, .. } = &mut *self;
+            let may_get = |node: &KnownNode, max| take_share(nodes, node, (share, max), &mut used);
+            let placed = looks.place(group.round, &terms, may_get, now);
             let limit = max_queue_length.unwrap_or(usize::MAX);
             let limit = u32::try_from(limit).unwrap_or(u32::MAX);
             let mut unseen = self.by_own_counts(&placed, limit, &mut used);
-            unseen.extend(self.by_limit(&placed.perhaps, limit, &mut used));
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-            let without = placed.unseen.len() + placed.perhaps.len() - unseen.len();
+            let without = placed.unseen.len() - unseen.len();
+            unseen.extend(placed.perhaps);
             outcome.held_back = outcome.held_back.saturating_add(placed.held_back);
             outcome.held_back = outcome.held_back.saturating_add(count(without));
             outcome.unseen = outcome.unseen.saturating_add(count(unseen.len()));
@@ -349,71 +363,13 @@ impl DistributedOpportunisticContainerAllocator {
     }
 }
 
-/// Containers that a heartbeat places on nodes of which no look has shown the load.
-type Used = BTreeMap<KnownNode, u32>;
-
-fn used_on(used: &Used, node: &KnownNode) -> u32 {
-    used.get(node).copied().unwrap_or(0)
-}
-
 impl DistributedOpportunisticContainerAllocator {
-    /// Chooses nodes for containers of whose drawn nodes none was seen, as long as there are nodes
-    /// with a share left. One of unknown load gets no more of this attempt's than its places and
-    /// its queue may take.
-    fn by_own_counts(
-        &self,
-        placed: &LookPlaced<KnownNode>,
-        limit: u32,
-        used: &mut Used,
-    ) -> VecDeque<KnownNode> {
-        let LookPlaced {
-            unseen: pairs,
-            unknown,
-            ..
-        } = placed;
-        let is_open = |node: &KnownNode, used: &Used| {
-            let places = unknown.get(node);
-            let max = places.map_or(u32::MAX, |places| places.saturating_add(limit));
-            self.has_share(node, max, used)
-        };
-        let mut others = pairs.iter().flatten();
-        let mut chosen = VecDeque::with_capacity(pairs.len());
-        for pair in pairs {
-            let open = pair.iter().filter(|node| is_open(node, used));
-            let standing = |node: &&KnownNode| {
-                let id = &node.node().node_id;
-                let given = self.nodes.live_on(id).saturating_add(used_on(used, node));
-                (given, self.nodes.rank(id))
-            };
-            let node = open.min_by_key(standing);
-            let node = node.or_else(|| others.find(|node| is_open(node, used)));
-            if let Some(node) = node {
-                *used.entry(node.clone()).or_default() += 1;
-                chosen.push_back(node.clone());
-            }
-        }
-        chosen
-    }
-
-    /// Chooses those of these nodes of unknown load that have a share left and fewer containers of
-    /// this attempt than may wait on a node: so many it takes, if nobody else's wait there.
-    fn by_limit(&self, nodes: &[KnownNode], limit: u32, used: &mut Used) -> Vec<KnownNode> {
-        let mut chosen = Vec::new();
-        for node in nodes {
-            if self.has_share(node, limit, used) {
-                *used.entry(node.clone()).or_default() += 1;
-                chosen.push(node.clone());
-            }
-        }
-        chosen
-    }
-
-    /// Returns whether a node of which no look has shown the load may get one more container in
-    /// this heartbeat. `max`: most containers of the attempt there.
-    fn has_share(&self, node: &KnownNode, max: u32, used: &Used) -> bool {
-        let new = used_on(used, node);
-        let live = self.nodes.live_on(&node.node().node_id);
-        new < self.config.elsewhere_max.get() && live.saturating_add(new) < max
+    /// Returns the containers that end between two heartbeats of the master, for each thousand that
+    /// run; 0 before anything is known.
+    fn ends_per_thousand(&self, since_last_ms: Option<u64>) -> u64 {
+        let run_time_ms = self.nodes.run_time_ms().filter(|ran_ms| *ran_ms > 0);
+        let ends = since_last_ms.zip(run_time_ms);
+        ends.map_or(0, |(since, ran_ms)| since.saturating_mul(1_000) / ran_ms)
     }
 
     /// Counts the containers of this attempt that sights do not show though they may be on their
