@@ -155,10 +155,10 @@ fn allocator(reader: &mut PropertyReader<'_>) -> DistributedAllocatorConfig {
     let max = reader.integer(PER_HEARTBEAT, i64::from(i32::MIN)..=i64::from(i32::MAX));
     let placement = reader.choice(
         PLACEMENT,
-        ("spread", Placement::Spread),
+        ("look", Placement::Look),
         &[
+            ("spread", Placement::Spread),
             ("list-order", Placement::ListOrder),
-            ("look", Placement::Look),
         ],
     );
     let mut at_least_one =

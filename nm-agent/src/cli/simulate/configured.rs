@@ -23,8 +23,8 @@ pub(super) fn arm(loaded: &Loaded) -> Result<Arm, String> {
         (true, false) => Policy::Central,
         (true, true) => match text(properties, PLACEMENT)?.as_deref() {
             Some("list-order") => Policy::ListOrder,
-            Some("look") => Policy::Look,
-            _ => Policy::Spread,
+            Some("spread") => Policy::Spread,
+            _ => Policy::Look,
         },
     };
     let queue_length = text(properties, QUEUE_LENGTH)?;
@@ -100,13 +100,19 @@ mod tests {
             (QUEUE_LENGTH, "20"),
         ])
         .unwrap();
-        assert_eq!(arm.policy, Policy::Spread);
+        assert_eq!(arm.policy, Policy::Look);
         assert_eq!(arm.settings.nodes_used, 25);
         assert_eq!(arm.settings.queue_length, 20);
         assert_eq!(
             arm.settings.comparator,
             Comparator::QueueLengthThenResources
         );
+        let by_lists = arm_of(&[
+            ENABLED,
+            ("yarn.nodemanager.distributed-scheduling.enabled", "true"),
+            (PLACEMENT, "spread"),
+        ]);
+        assert_eq!(by_lists.unwrap().policy, Policy::Spread);
         assert_eq!(arm_of(&[ENABLED]).unwrap().policy, Policy::Central);
         assert_eq!(arm_of(&[]).unwrap().policy, Policy::GuaranteedFifo);
     }

@@ -115,7 +115,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.relabel.rules", None, List),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-named-host", Some("10"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.containers-per-node", Some("1"), Count),
-    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.placement", Some("spread"), Text),
+    key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.placement", Some("look"), Text),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.look-wait-ms", Some("20"), Millis),
     key(Honoured, Code, "yarn.nodemanager.agent.amrmproxy.token", Some("replace"), Text),
     key(Honoured, Code, "yarn.nodemanager.agent.role-history.dir", None, Text),

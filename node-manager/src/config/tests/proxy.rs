@@ -22,7 +22,10 @@ fn there_is_no_proxy_unless_it_is_wanted() {
     assert_eq!(default.proxy.relabel, []);
     assert_eq!(
         default.proxy.allocator,
-        sched::DistributedAllocatorConfig::default()
+        sched::DistributedAllocatorConfig {
+            placement: sched::Placement::Look,
+            ..sched::DistributedAllocatorConfig::default()
+        }
     );
     assert!(config(&[("amrmproxy.enabled", "true")]).amrm_proxy.enabled);
 }

@@ -131,7 +131,9 @@ fn a_job_of_opportunistic_containers_is_spread_over_both_nodes_by_the_masters_ow
 #[test]
 fn a_java_node_takes_containers_that_our_node_gave_out() {
     tests::require!(java, hadoop);
-    let cluster = start_cluster(&RmKind::Hadoop, 8, distributed(Options::default()));
+    // Looks would not find a node that sleeps.
+    let options = Options::default().with("yarn.nodemanager.agent.amrmproxy.placement", "spread");
+    let cluster = start_cluster(&RmKind::Hadoop, 8, distributed(options));
     let java = Node::start_registered(&cluster.lab, &NodeKind::Java, "java", &cluster.rm);
     // A node that sends no heartbeats gets no master, and stays on the list for the others.
     java.process.signal(Signal::SIGSTOP);
@@ -160,7 +162,6 @@ fn a_java_node_is_looked_at_and_takes_what_had_no_room_on_ours() {
         queue_limits: (2, 2),
         ..Options::default()
     };
-    let options = options.with("yarn.nodemanager.agent.amrmproxy.placement", "look");
     let cluster = start_cluster(&RmKind::Hadoop, 8, distributed(options));
     let gate = cluster.gate("gate");
     let command = gate.wait_command();

@@ -73,7 +73,8 @@ fn a_master_behind_the_proxy_goes_on_over_a_killed_node() {
     let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
     let mut shell = cluster.submit("proxied", &command, 6, ContainerType::Opportunistic);
     let id = shell.application_id();
-    cluster.wait_begun(&id, 2);
+    // As many as there are places beside the master; two wait.
+    cluster.wait_begun(&id, 4);
     let master = leaders(&cluster, &id)[0];
     cluster.node.process.kill();
     cluster.node.start_again(&node_kind());

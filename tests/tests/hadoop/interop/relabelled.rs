@@ -135,6 +135,8 @@ fn a_promotion_is_brought_to_a_java_node_by_the_masters_node() {
         node_vcores: 48,
         ..under_a_rule()
     };
+    // On the list of nodes at once, where looks may be late on a busy machine.
+    let options = options.with("yarn.nodemanager.agent.amrmproxy.placement", "spread");
     let cluster = start_cluster(&RmKind::Hadoop, 48, options);
     let gate = cluster.gate("gate");
     let command = gate.wait_command().replace("sleep 0.05", "sleep 1");

@@ -144,7 +144,9 @@ impl NetworkedCluster {
 fn a_java_node_elsewhere_runs_containers_by_tokens_that_our_node_signed() {
     require!(java, hadoop, network_namespaces);
     isolated(|| {
-        let mut cluster = NetworkedCluster::start(distributed());
+        // Looks would not find a node that sleeps.
+        let options = distributed().with("yarn.nodemanager.agent.amrmproxy.placement", "spread");
+        let mut cluster = NetworkedCluster::start(options);
         cluster.add_node(&agent());
         cluster.add_node(&NodeKind::Java);
         // A node that sends no heartbeats gets no master, and stays on the list for the others.
