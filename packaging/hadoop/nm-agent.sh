@@ -49,14 +49,15 @@ if [[ "${HADOOP_SHELL_EXECNAME}" = yarn &&
   }
 
   # Writes the process id and becomes the agent. Hadoop knows a daemon again by -Dproc_ and its name in the list
-  # of processes.
+  # of processes. The id is that of this subshell: $$ is that of the script above it, which writes the id as well,
+  # and either may be the last.
   function hadoop_start_daemon
   {
     local command=$1
     local program=$2
     local pidfile=$3
 
-    if ! echo $$ >"${pidfile}"; then
+    if ! echo "${BASHPID}" >"${pidfile}"; then
       hadoop_error "ERROR: Cannot write ${command} pid ${pidfile}."
     fi
     exec -a "nm-agent -Dproc_${command}" "${program}" run --conf "${HADOOP_CONF_DIR}"

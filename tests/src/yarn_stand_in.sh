@@ -75,9 +75,11 @@ case ${HADOOP_DAEMON_MODE} in
       exit 1
     fi
     rm -f "${pidfile}"
-    hadoop_start_daemon "${HADOOP_SUBCMD}" "${HADOOP_CLASSNAME}" "${pidfile}" >"${outfile}" 2>&1 </dev/null &
-    # The child writes this shell's id, which the child's own replaces.
-    until [[ -s ${pidfile} ]]; do sleep 0.01; done
+    # Both this shell and its child write the file. Here the child is the last, as it may be in Hadoop.
+    (
+      until [[ -s ${pidfile} ]]; do sleep 0.01; done
+      hadoop_start_daemon "${HADOOP_SUBCMD}" "${HADOOP_CLASSNAME}" "${pidfile}"
+    ) >"${outfile}" 2>&1 </dev/null &
     echo $! >"${pidfile}"
     disown
     ;;
