@@ -16,12 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::{MemoryExceeded, MemoryKind};
 use keeper::ProcessIdentity;
-use node_core::{Core, Delivery, WorkerEvent};
+use node_core::{Delivery, WorkerEvent};
 use node_manager::recovery::{RecordSink, RecordWrite};
-use node_manager::resource_manager::Session;
-use node_manager::secrets::NodeSecrets;
 use records::{ContainerId, ContainerName, Now};
 use sim::{Clock, Disk, Random, Write};
+use sim_agent::Shell;
 
 use self::told::Told;
 use crate::context::Context;
@@ -102,10 +101,8 @@ pub struct Agent {
     /// Number of this start of the node's agent.
     pub incarnation: u32,
     clock: Clock,
-    core: Core,
-    secrets: Arc<NodeSecrets>,
+    shell: Shell,
     keys: Arc<KeyBuffer>,
-    session: Session,
     stage: Loop,
     keeps_containers_on_resync: bool,
     pending: Option<(u64, Pending)>,
@@ -155,7 +152,7 @@ impl Agent {
             AgentEvent::Tick => {
                 if self.tick_at == Some(context.now_ms()) {
                     self.tick_at = None;
-                    self.core.tick(now);
+                    self.shell.core.tick(now);
                 }
             }
             AgentEvent::Committed => {
@@ -166,7 +163,7 @@ impl Agent {
                 if let WorkerEvent::LogsUploaded(outcome) = &event {
                     self.told.uploaded(outcome.application);
                 }
-                self.core.handle(event, now, now.mono.0 * 1_000);
+                self.shell.core.handle(event, now, now.mono.0 * 1_000);
             }
             AgentEvent::Spawn(spec, plan) => self.spawn(spec, plan, ground, context),
             AgentEvent::Freeze(id, freeze) => self.freeze(id, freeze, ground, context),
@@ -214,14 +211,14 @@ impl Agent {
     /// Performs the core's effects, and plans what follows: the commit of what they store, and the
     /// next deadline.
     fn settle(&mut self, ground: &mut Ground<'_>, context: &mut Context) {
-        for effect in self.core.take_effects() {
+        for effect in self.shell.core.take_effects() {
             self.perform(effect, ground, context);
         }
         for write in self.keys.take() {
             ground.disk.write(write_of(write));
         }
         self.commit(ground, context);
-        if let Some(deadline) = self.core.next_deadline() {
+        if let Some(deadline) = self.shell.core.next_deadline() {
             let at = self.clock.virtual_ms(deadline).max(context.now_ms());
             if self.tick_at.is_none_or(|planned| at < planned) {
                 self.tick_at = Some(at);

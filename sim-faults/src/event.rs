@@ -3,6 +3,7 @@
 use node_core::WorkerEvent;
 use records::{ApplicationAttemptId, ContainerId};
 use sched::ContainerSpec;
+use sim_agent::{Each, Start};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateRequestProto, AllocateResponseProto, ContainerLaunchContextProto,
@@ -45,15 +46,6 @@ pub struct Call {
     pub number: u64,
 }
 
-/// Start of a container, as an entry of `startContainers`.
-#[derive(Clone, Debug)]
-pub struct Start {
-    /// Token of the container.
-    pub token: TokenProto,
-    /// Launch context.
-    pub context: ContainerLaunchContextProto,
-}
-
 /// A request.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -91,9 +83,6 @@ pub enum Change {
     /// `commitLastReInitialization`.
     Commit,
 }
-
-/// Answers to each container of a call: `Err` is the exception's text.
-pub type Each = Vec<(ContainerId, Result<(), String>)>;
 
 /// An answer.
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@ use mini_rm::refusal::Refusal;
 use prost::Message as _;
 use records::{ApplicationAttemptId, ContainerId, Now, Resource};
 use sim::{Clock, Random};
+use sim_agent::Start;
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{
     AllocateResponseProto, ApplicationSubmissionContextProto, ContainerLaunchContextProto,
@@ -19,7 +20,7 @@ use wire::proto::hadoop_yarn::{
 use wire::secrets::AmrmTokenSecretManager;
 
 use crate::context::Context;
-use crate::event::{Call, Client, Event, Host, Reply, Request, Start};
+use crate::event::{Call, Client, Event, Host, Reply, Request};
 use crate::observation::Observation;
 use crate::plan::Plan;
 use crate::planted::Planted;

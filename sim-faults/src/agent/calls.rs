@@ -1,19 +1,16 @@
 //! Calls of AMs and of the ResourceManager's launcher, in the steps of `ContainerManager`.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use launch_context::read_resources;
-use node_core::{Asker, StartOutcome};
-use node_manager::container_manager::{read_asker, read_reinit, start_request, verified};
+use node_manager::container_manager::{read_reinit, verified};
 use records::ContainerId;
+use sim_agent::{Each, Start};
 use wire::exception::RemoteException;
 use wire::proto::hadoop_common::TokenProto;
-use wire::rpc::{Caller, SecretManager as _};
 use wire::token::Token;
 
 use super::{Agent, Ground, Promise, Waiting};
 use crate::context::Context;
-use crate::event::{Call, Change, Each, Event, Host, Reply, Request, Start};
+use crate::event::{Call, Change, Event, Host, Reply, Request};
 use crate::fault::Fault;
 use crate::faults;
 use crate::observation::Observation;
@@ -34,7 +31,7 @@ impl Agent {
         context: &mut Context,
     ) {
         let outcome = match request {
-            Request::Start(start) => self.accept(start.0, start.1, context),
+            Request::Start(start) => self.accept(&start.0, start.1, context),
             Request::Stop(stop) => self.stop(&stop.0, &stop.1, context),
             Request::Update(update) => self.update(&update.0, &update.1, context),
             Request::Change(change) => {
@@ -70,50 +67,17 @@ impl Agent {
         self.commit(ground, context);
     }
 
-    /// Checks an NMToken as a connection does, and reads who calls.
-    fn asker(&self, token: &Token) -> Result<Asker, RemoteException> {
-        let verified = self.secrets.retrieve(&token.identifier)?;
-        if verified.password != token.password {
-            let invalid = wire::exception::HadoopException::InvalidToken;
-            return Err(RemoteException::new(invalid, "a forged NMToken"));
-        }
-        let owner = verified.owner.unwrap_or_default();
-        read_asker(&Caller {
-            user: verified.user,
-            owner,
-            token_identifier: Some(token.identifier.clone()),
-            token_kind: None,
-            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
-        })
-    }
-
-    fn accept(&mut self, token: Token, starts: Vec<Start>, context: &Context) -> Refused {
-        let asker = self.asker(&token)?;
+    fn accept(&mut self, token: &Token, starts: Vec<Start>, context: &Context) -> Refused {
         let now = self.now(context);
-        let mut requests = Vec::with_capacity(starts.len());
-        for Start { token, context } in starts {
-            let verified = verified(&self.secrets, &token)?;
-            let received_us = now.mono.0 * 1_000;
-            requests.push(start_request(verified, context, true, received_us));
-        }
-        let ids: Vec<ContainerId> = requests.iter().map(|request| request.spec.id).collect();
-        let outcomes = self.core.start_all(asker, requests, now);
-        let mut each = Each::new();
-        for (id, outcome) in ids.into_iter().zip(outcomes) {
-            match outcome {
-                StartOutcome::Started => each.push((id, Ok(()))),
-                StartOutcome::Refused(error) => each.push((id, Err(error.message))),
-                StartOutcome::CallFailed(error) => return Err(error),
-            }
-        }
+        let each = self.shell.start(token, starts, now)?;
         Ok((each, Promise::Started))
     }
 
     fn stop(&mut self, token: &Token, ids: &[ContainerId], context: &Context) -> Refused {
-        let asker = self.asker(token)?;
+        let asker = self.shell.asker(token)?;
         let now = self.now(context);
         let mut stop = |id| {
-            let stopped = self.core.stop_container(asker, id, now);
+            let stopped = self.shell.core.stop_container(asker, id, now);
             (id, stopped.map_err(|error| error.message))
         };
         let each = ids.iter().map(|id| stop(*id)).collect();
@@ -121,13 +85,13 @@ impl Agent {
     }
 
     fn update(&mut self, token: &Token, tokens: &[TokenProto], context: &Context) -> Refused {
-        let asker = self.asker(token)?;
+        let asker = self.shell.asker(token)?;
         let now = self.now(context);
         let mut each = Each::new();
         for token in tokens {
-            let update = verified(&self.secrets, token)?;
+            let update = verified(&self.shell.secrets, token)?;
             let id = update.spec.id;
-            let updated = self.core.update_container(asker, update.into(), now);
+            let updated = self.shell.core.update_container(asker, update.into(), now);
             each.push((id, updated.map_err(|error| error.message)));
         }
         Ok((each, Promise::Nothing))
@@ -140,17 +104,17 @@ impl Agent {
         change: Change,
         context: &mut Context,
     ) -> Refused {
-        let asker = self.asker(token)?;
+        let asker = self.shell.asker(token)?;
         let now = self.now(context);
         let restarts = !matches!(change, Change::Localize(_) | Change::Commit);
         let changed = match change {
             Change::Localize(resources) => read_resources(resources)
-                .and_then(|resources| self.core.localize_more(asker, id, resources)),
+                .and_then(|resources| self.shell.core.localize_more(asker, id, resources)),
             Change::Reinitialize(context, commits) => read_reinit(*context, commits, true)
-                .and_then(|next| self.core.reinitialize(asker, id, next, now)),
-            Change::Restart => self.core.restart_container(asker, id, now),
-            Change::RollBack => self.core.roll_back_reinit(asker, id, now),
-            Change::Commit => self.core.commit_reinit(asker, id, now),
+                .and_then(|next| self.shell.core.reinitialize(asker, id, next, now)),
+            Change::Restart => self.shell.core.restart_container(asker, id, now),
+            Change::RollBack => self.shell.core.roll_back_reinit(asker, id, now),
+            Change::Commit => self.shell.core.commit_reinit(asker, id, now),
         };
         if changed.is_ok() && restarts {
             let node = self.node;

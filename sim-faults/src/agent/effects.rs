@@ -68,7 +68,7 @@ impl Agent {
                 }
             }
             Effect::SetNodeResource(total) => self.told.node_resource = Some(total),
-            Effect::SetRmIdentifier(identifier) => self.secrets.set_rm_identifier(identifier),
+            Effect::SetRmIdentifier(identifier) => self.shell.secrets.set_rm_identifier(identifier),
             Effect::SetQueuingLimit(limit) => self.told.queuing_limit = Some(limit),
             Effect::Store(order) => store(&order, ground, context),
             Effect::Reap { id, pid } => {
@@ -312,7 +312,8 @@ impl Agent {
             IsolationEvent::Resumed(id)
         };
         let now = self.now(context);
-        self.core
+        self.shell
+            .core
             .handle(WorkerEvent::Isolation(event), now, now.mono.0 * 1_000);
     }
 

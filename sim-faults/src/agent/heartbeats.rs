@@ -47,7 +47,7 @@ impl Agent {
     pub(super) fn beat_early(&mut self, context: &mut Context) {
         self.beats_early = true;
         let is_waiting = self.pending.is_none() && !self.is_sending;
-        if is_waiting && self.stage == Loop::Beating && self.session.is_answered() {
+        if is_waiting && self.stage == Loop::Beating && self.shell.session.is_answered() {
             let earliest = self.earliest_beat.max(context.now_ms());
             if earliest < self.beat_at {
                 self.plan_beat(earliest, context);
@@ -63,29 +63,28 @@ impl Agent {
         match self.stage {
             Loop::Resyncing => {}
             Loop::Registering => {
-                let report = self.core.registration_report();
-                let heartbeat = self.core.heartbeat_report(now);
-                let request = self
-                    .session
-                    .registration(report, heartbeat, Sample::default());
+                let request = self.shell.registration(now);
                 let request = Box::new(Request::RegisterNode(Box::new(request)));
                 self.send(request, Pending::Registration, ground, context);
             }
             Loop::Beating => {
                 self.beats_early = false;
-                let report = self.core.heartbeat_report(now);
-                let interval = self.session.interval();
+                let report = self.shell.core.heartbeat_report(now);
+                let interval = self.shell.session.interval();
                 let gap = gap_after(report.containers.len(), interval);
                 self.earliest_beat = context.now_ms() + millis(gap);
                 let everything = Delivery::Everything {
                     increased: report.increased.clone(),
                     log_reports: report.log_reports.1,
                 };
-                let keys = self.secrets.current_keys();
+                let keys = self.shell.secrets.current_keys();
                 let Heartbeat {
                     request,
                     mut delivery,
-                } = self.session.heartbeat(report, Sample::default(), keys);
+                } = self
+                    .shell
+                    .session
+                    .heartbeat(report, Sample::default(), keys);
                 if context.is_planted(Planted::EveryAnswerCounts) {
                     delivery = everything;
                 }
@@ -122,30 +121,26 @@ impl Agent {
         let now = self.now(context);
         match (pending, reply) {
             (Pending::Registration, Reply::NodeRegistered(mut response)) => {
-                match self.session.registered(&mut response) {
-                    Ok(registered) => {
+                match self.shell.registered(&mut response, now) {
+                    Ok(_) => {
                         self.stage = Loop::Beating;
-                        let (identifier, resource) =
-                            (registered.rm_identifier, registered.resource);
-                        self.secrets.roll(registered.keys);
-                        self.core.registered(identifier, resource, now);
                         self.plan_beat(context.now_ms(), context);
                     }
                     Err(_) => self.pause(ground, context),
                 }
             }
             (Pending::Heartbeat(delivery), Reply::Heartbeat(response)) => {
-                match self.session.answered(*response) {
+                match self.shell.session.answered(*response) {
                     Answer::GoOn(mut orders, keys) => {
-                        self.secrets.roll(keys);
+                        self.shell.secrets.roll(keys);
                         self.add_orders(&mut orders, ground, context);
                         self.observe_orders(&orders, context);
                         spoil_orders(&mut orders, &delivery, context);
-                        self.core.heartbeat_answered(&delivery, *orders, now);
+                        self.shell.core.heartbeat_answered(&delivery, *orders, now);
                         self.settle(ground, context);
                         self.observe_queue(context);
-                        context.check(self.told.compare(self.node, &self.core));
-                        let interval = millis(self.session.interval());
+                        context.check(self.told.compare(self.node, &self.shell.core));
+                        let interval = millis(self.shell.session.interval());
                         let due = self.earliest_beat.max(context.now_ms());
                         let at = if self.beats_early {
                             due
@@ -170,7 +165,7 @@ impl Agent {
             self.pending = None;
             let now = self.now(context);
             if self.stage == Loop::Beating {
-                self.core.heartbeat_failed(now);
+                self.shell.core.heartbeat_failed(now);
             }
             self.pause(ground, context);
             self.settle(ground, context);
@@ -186,7 +181,7 @@ impl Agent {
         let now = self.now(context);
         self.stage = Loop::Resyncing;
         // `AllEnded` leads on where containers have to end first.
-        let wait = self.core.resync(self.keeps_containers_on_resync, now);
+        let wait = self.shell.core.resync(self.keeps_containers_on_resync, now);
         self.settle(ground, context);
         if wait == Wait::Over {
             self.stage = Loop::Registering;

@@ -3,24 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use dir_handle::DirHandle;
-use launch_context::ContextLimits;
 use localize::{ContainerDirs, ContainerFolder};
 use log_aggregation::policy::Policy;
 use node_core::recovery::{Decided, Leftover, Pending, Recovered, Suspects, decide, judge};
-use node_core::{
-    Attempts, Core, CoreConfig, CoreParts, Effect, LogAggregation, Machine as MachineName,
-    Observed, RestoredState, Runtimes, ServiceMetadata,
-};
+use node_core::{Effect, LogAggregation, Observed, RestoredState, ServiceMetadata};
 use node_manager::recovery::{FoundState, KeyWriter, SPACES};
-use node_manager::resource_manager::{Intervals, NodeDescription, Session};
-use node_manager::secrets::NodeSecrets;
-use node_view::snapshot::{About, MemoryChecks};
-use records::{ContainerId, ContainerName, EpochMillis, Resource};
-use sched::{ContainerScheduler, ContainerState, Note, RecoveredStage};
+use records::{ContainerId, ContainerName, Resource};
+use sched::{ContainerState, Note, RecoveredStage};
 use sim::Clock;
+use sim_agent::{AgentConfig, Shell};
 use time::UtcOffset;
 
 use super::told::Told;
@@ -83,9 +76,9 @@ impl Agent {
             judgement,
         };
         let now = agent.now(context);
-        agent.core.restore(state, now);
+        agent.shell.core.restore(state, now);
         agent.report_ended_leftovers(ground, context);
-        let effects = agent.core.take_effects();
+        let effects = agent.shell.core.take_effects();
         let known = agent.known(&effects);
         context.observe(Observation::AgentStarted { node, known });
         for effect in effects {
@@ -130,28 +123,16 @@ impl Agent {
         config: &NodeConfig,
         found: &mut FoundState,
     ) -> Self {
-        let secrets = Arc::new(NodeSecrets::default());
         let keys = Arc::new(KeyBuffer::default());
         let writer = KeyWriter::to(Arc::<KeyBuffer>::clone(&keys));
-        secrets.set_node_id(config.id.clone());
+        let shell = Shell::new(&agent_config(config));
         let attempts = std::mem::take(&mut found.attempts);
-        secrets.restore(writer, found.keys.take(), attempts);
-        let intervals = Intervals {
-            usual: Duration::from_secs(1),
-            max: Duration::from_secs(10),
-        };
+        shell.secrets.restore(writer, found.keys.take(), attempts);
         Self {
             node,
             incarnation,
             clock,
-            core: Core::new(CoreParts {
-                config: core_config(config),
-                about: Arc::new(about(config)),
-                scheduler: ContainerScheduler::new(config.scheduler, config.capacity),
-                attempts: Arc::clone(&secrets) as Arc<dyn Attempts>,
-            }),
-            session: Session::new(description(config), intervals),
-            secrets,
+            shell,
             keys,
             stage: Loop::Registering,
             keeps_containers_on_resync: config.keeps_containers_on_resync,
@@ -184,7 +165,7 @@ impl Agent {
         };
         let starting: Vec<ContainerId> = effects.iter().filter_map(starting).collect();
         let place_of = |id: &ContainerId| starting.iter().position(|other| other == id);
-        let snapshot = self.core.snapshot();
+        let snapshot = self.shell.core.snapshot();
         let mut known = Known::default();
         let (mut first, mut waiting, mut started) = (Vec::new(), Vec::new(), Vec::new());
         for container in snapshot.containers {
@@ -233,7 +214,7 @@ impl Agent {
     /// core knows.
     #[must_use]
     pub fn entries(&self) -> (usize, usize, usize) {
-        let snapshot = self.core.snapshot();
+        let snapshot = self.shell.core.snapshot();
         let waits = |state: ContainerState| matches!(state, ContainerState::Queued { .. });
         let waiting = snapshot.containers.iter();
         let waiting = waiting.filter(|container| waits(container.state)).count();
@@ -247,7 +228,7 @@ impl Agent {
     /// Returns the containers that the core knows and that are not done.
     #[must_use]
     pub fn live_containers(&self) -> usize {
-        self.core.live_containers()
+        self.shell.core.live_containers()
     }
 }
 
@@ -274,16 +255,6 @@ fn spoil_recovery(decided: &mut Decided, context: &Context) {
     }
 }
 
-fn description(config: &NodeConfig) -> NodeDescription {
-    NodeDescription {
-        node_id: config.id.clone(),
-        http_port: 8042,
-        capability: config.capacity,
-        physical: config.capacity,
-        version: mini_rm::core::RM_VERSION.to_owned(),
-    }
-}
-
 /// Returns folders that stand for those of any container: nothing is written into them.
 pub(super) fn dirs_in(directory: &Arc<DirHandle>) -> ContainerDirs {
     let folder = || {
@@ -299,40 +270,18 @@ pub(super) fn dirs_in(directory: &Arc<DirHandle>) -> ContainerDirs {
     }
 }
 
-fn about(config: &NodeConfig) -> About {
-    let checks = MemoryChecks {
-        pmem: true,
-        vmem: false,
-        vmem_pmem_ratio: 2.1,
-    };
-    About::at_start(config.id.clone(), 8042, EpochMillis(0), checks)
-}
-
-fn core_config(config: &NodeConfig) -> CoreConfig {
-    CoreConfig {
-        machine: MachineName {
-            name: config.id.host.clone(),
-            address: config.id.host.clone(),
-        },
-        log_retain_ms: 60_000,
+fn agent_config(config: &NodeConfig) -> AgentConfig {
+    AgentConfig {
+        id: config.id.clone(),
+        capacity: config.capacity,
+        scheduler: config.scheduler,
         log_aggregation: config.aggregates_logs.then_some(LogAggregation {
             policy: Policy::All,
             local_cleanup: true,
             utc_offset: UtcOffset::UTC,
         }),
-        track_stopped_ms: 600_000,
-        can_freeze: true,
-        runtimes: Runtimes::Ignored,
-        contexts: ContextLimits {
-            resources_max: 100,
-            bytes_max: 1 << 20,
-            node_bytes_max: 64 << 20,
-        },
-        private_output: false,
-        service_metadata: ServiceMetadata::new([(SERVICE.to_owned(), Vec::new())].into()),
+        log_retain_ms: 60_000,
+        services: ServiceMetadata::new([(SERVICE.to_owned(), Vec::new())].into()),
         remembers: true,
-        // No boot: the modelled monotonic clock begins with each agent, so records of an earlier
-        // one are read by the wall clock.
-        boot: 0,
     }
 }

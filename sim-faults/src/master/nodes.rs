@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use records::{ContainerId, ExecutionType};
+use sim_agent::{Each, Start};
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerProto, LocalResourceProto, LocalResourceTypeProto,
     LocalResourceVisibilityProto, StringBytesMapProto, StringLocalResourceMapProto, UrlProto,
@@ -10,7 +11,7 @@ use wire::proto::hadoop_yarn::{
 
 use super::{Master, State};
 use crate::context::Context;
-use crate::event::{Change, Client, Each, Host, Reply, Request, Start};
+use crate::event::{Change, Client, Host, Reply, Request};
 use crate::scenario;
 
 /// Calls after which an AM gives a container back.
