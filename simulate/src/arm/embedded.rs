@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use records::{
     ApplicationAttemptId, ContainerExitStatus, ContainerId, MonoMillis, Priority, ResourceRequest,
 };
-use sched::{ContainerQueuingLimit, GuaranteedAllocator, NodeLoad};
+use sched::{GuaranteedAllocator, NodeLoad};
 
 use super::placer::{MasterCall, Placed, Placer, application_of, job_of};
 use super::stated::Stated;
@@ -182,13 +182,6 @@ impl Placer for Embedded {
 
     fn tick(&mut self, _now: MonoMillis) {
         self.place();
-    }
-
-    fn queuing_limit(&self) -> ContainerQueuingLimit {
-        ContainerQueuingLimit {
-            max_queue_length: None,
-            max_queue_wait_time_ms: None,
-        }
     }
 
     fn cost(&self) -> Cost {

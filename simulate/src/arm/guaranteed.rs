@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use records::{ContainerExitStatus, ContainerId, MonoMillis};
-use sched::{ContainerQueuingLimit, NodeLoad};
+use sched::NodeLoad;
 
 use super::placer::{MasterCall, Placed, Placer, application_of, job_of};
 use crate::measure::Cost;
@@ -327,13 +327,6 @@ impl Placer for Guaranteed {
     }
 
     fn tick(&mut self, _now: MonoMillis) {}
-
-    fn queuing_limit(&self) -> ContainerQueuingLimit {
-        ContainerQueuingLimit {
-            max_queue_length: None,
-            max_queue_wait_time_ms: None,
-        }
-    }
 
     fn cost(&self) -> Cost {
         self.cost

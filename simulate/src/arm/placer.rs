@@ -103,8 +103,14 @@ pub(crate) trait Placer {
     /// Sorts the nodes if a sort is due.
     fn tick(&mut self, now: MonoMillis);
 
-    /// Returns the limit that the answer to a node's heartbeat carries.
-    fn queuing_limit(&self) -> ContainerQueuingLimit;
+    /// Returns the limit that the answer to a node's heartbeat carries; none, unless the
+    /// ResourceManager watches the queues.
+    fn queuing_limit(&self) -> ContainerQueuingLimit {
+        ContainerQueuingLimit {
+            max_queue_length: None,
+            max_queue_wait_time_ms: None,
+        }
+    }
 
     /// Takes the containers of masters that the last heartbeat of a node has got. The
     /// ResourceManager starts them itself.

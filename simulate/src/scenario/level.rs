@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Scenario;
-use super::arm::{Arm, Policy, Settings};
+use super::arm::{Arm, Settings};
 use super::cluster::RmKind;
 use super::problem::ScenarioProblem;
 
@@ -105,23 +105,9 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
 /// Returns the key of an arm that level *agents* has not, with the reason.
 fn refused_by_agents(arm: &Arm) -> Option<(&'static str, &'static str)> {
     let defaults = Settings::default();
-    match arm.policy {
-        Policy::Spread | Policy::ListOrder | Policy::Central | Policy::Look => {}
-        Policy::HadoopCentral
-        | Policy::HadoopDistributed
-        | Policy::Random
-        | Policy::Looks
-        | Policy::SparrowEarly
-        | Policy::SparrowLate
-        | Policy::GuaranteedFifo
-        | Policy::GuaranteedFair
-        | Policy::GuaranteedShortest
-        | Policy::OmniscientFifo
-        | Policy::OmniscientShortest => {
-            let reason =
-                "run.level = \"agents\" runs what ships: look, spread, list-order or central";
-            return Some(("policy", reason));
-        }
+    if arm.policy.nature() != "ships" {
+        let reason = "run.level = \"agents\" runs what ships: look, spread, list-order or central";
+        return Some(("policy", reason));
     }
     if arm.settings.holds_back != defaults.holds_back {
         return Some((
