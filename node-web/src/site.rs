@@ -363,8 +363,9 @@ impl<S: NodeSource> Site<S> {
         }
         let metrics = Arc::clone(&self.metrics);
         let reading = move || {
-            let mut beans = hadoop_beans::beans(&node, &metrics);
-            beans.extend(process::beans(&node, &metrics, wall_clock()));
+            let own = process::OwnUse::read();
+            let mut beans = hadoop_beans::beans(&node, &metrics, &own);
+            beans.extend(process::beans(&node, &metrics, &own, wall_clock()));
             beans
         };
         // The list of open files may be long.

@@ -42,11 +42,11 @@ const OF_LOGINS: [&str; 6] = [
     "RenewalFailuresTotal",
 ];
 
-/// Returns the beans, in Hadoop's names. Blocks for as long as the kernel takes.
-pub(super) fn beans(node: &NodeSnapshot, metrics: &Metrics) -> Vec<Bean> {
+/// Returns the beans, in Hadoop's names.
+pub(super) fn beans(node: &NodeSnapshot, metrics: &Metrics, own: &OwnUse) -> Vec<Bean> {
     let host = &node.about.node_id.host;
     vec![
-        jvm(host, &OwnUse::read()),
+        jvm(host, own),
         ugi(host),
         rpc(host, node.about.node_id.port, metrics.answered()),
     ]

@@ -24,14 +24,18 @@ const THREADS_MAX: usize = 4096;
 
 /// Returns the beans beside that of the node's numbers. A number that the kernel does not tell is
 /// left out.
-pub(super) fn beans(node: &NodeSnapshot, metrics: &Metrics, now: EpochMillis) -> Vec<Bean> {
-    let own = OwnUse::read();
+pub(super) fn beans(
+    node: &NodeSnapshot,
+    metrics: &Metrics,
+    own: &OwnUse,
+    now: EpochMillis,
+) -> Vec<Bean> {
     let mut beans = vec![
         runtime(node, now),
         bean(
             "java.lang:type=OperatingSystem",
             "nm-agent",
-            operating_system(&own),
+            operating_system(own),
         ),
         bean(
             "java.lang:type=Threading",
@@ -272,7 +276,7 @@ mod tests {
     fn beans_have_what_the_kernel_says() {
         let node = node();
         let now = EpochMillis(node.about.started_at.0 + 5000);
-        let beans = beans(&node, &Metrics::new(), now);
+        let beans = beans(&node, &Metrics::new(), &OwnUse::read(), now);
         let all = format!("{beans:?}");
         for name in [
             "ThreadCount",
