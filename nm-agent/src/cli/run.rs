@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
+use hadoop_conf::HostPort;
 use keeper::PANICKED;
 use node_manager::config::{Config, ContainerExecutor, Loaded, SHARED_USER};
 use node_manager::reload::{LogLevel, Reloading};
@@ -93,13 +94,18 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
     match run_until_stopped(config, process) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
-            if error.chain().any(is_address_in_use) {
-                for line in check::taken(&ports) {
-                    tracing::error!("{line}");
-                }
-            }
+            log_end(&error, &ports);
             status_of(&error)
+        }
+    }
+}
+
+/// Logs the error that has ended the agent, and who has its ports if one could not be had.
+fn log_end(error: &anyhow::Error, ports: &[(String, HostPort)]) {
+    tracing::error!("{error:#}");
+    if error.chain().any(is_address_in_use) {
+        for line in check::taken(ports) {
+            tracing::error!("{line}");
         }
     }
 }
