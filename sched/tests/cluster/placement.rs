@@ -1,9 +1,11 @@
-//! Distributed allocation on a ResourceManager with Hadoop's lists: how many containers nodes turn
-//! away, and how long jobs take, with both placements.
+//! Distributed allocation on a ResourceManager with Hadoop's lists, by each placement, in a steady
+//! stream of jobs: how many containers nodes turn away or shed, how long jobs take, how much of the
+//! cluster runs, and how unequal the queues are.
 //!
 //! Nodes of 8 places and queues of 15. Jobs of 100 containers arrive evenly; four of five jobs have
 //! tasks of 6 s, one has tasks of 26 s, each plus or minus 5 %. Everything beats once a second,
-//! each at its own tenth of the second.
+//! each at its own tenth of the second. The first half of the jobs fills the cluster and is not
+//! measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,15 +55,41 @@ struct Setting {
     placement: Placement,
 }
 
-/// Results of one run.
-#[derive(Clone, Debug)]
-struct Outcome {
+impl Setting {
+    /// Returns the number of jobs that fill the cluster.
+    const fn filling(&self) -> usize {
+        self.jobs / 2
+    }
+}
+
+/// Sums of one run.
+#[derive(Clone, Debug, Default)]
+struct Sums {
     refused: u32,
     shed: u32,
-    /// Milliseconds from arrival to end of each job, shortest first.
+    /// Jobs that have ended.
+    ended: usize,
+    /// Milliseconds from arrival to end of each measured job.
     times_ms: Vec<u64>,
-    /// Time at which the last job ended.
-    finished_ms: u64,
+    /// Ticks while measured jobs arrived.
+    ticks: u32,
+    /// Shares of the places that ran a task, one for each of these ticks, added up.
+    used: f64,
+    /// Standard deviations of the queue lengths, likewise.
+    queue_stdev: f64,
+}
+
+/// Figures of one run.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    /// Containers that nodes refused or shed, per container of the jobs.
+    turned_away: f64,
+    /// From arrival to end of a job.
+    median_ms: u64,
+    /// Share of the places that run a task while jobs arrive.
+    used: f64,
+    /// Standard deviation of the queue lengths.
+    queue_stdev: f64,
 }
 
 /// An ApplicationMaster and its node's allocator.
@@ -87,7 +115,7 @@ struct Cluster {
     /// Ends of running containers.
     running: BTreeSet<(MonoMillis, ContainerId, usize)>,
     random: SplitMix64,
-    outcome: Outcome,
+    sums: Sums,
 }
 
 impl Cluster {
@@ -115,16 +143,11 @@ impl Cluster {
             jobs: Vec::new(),
             running: BTreeSet::new(),
             random: SplitMix64::new(7),
-            outcome: Outcome {
-                refused: 0,
-                shed: 0,
-                times_ms: Vec::new(),
-                finished_ms: 0,
-            },
+            sums: Sums::default(),
         }
     }
 
-    fn run(mut self) -> Outcome {
+    fn run(mut self) -> Sums {
         for tick in 0.. {
             let now = MonoMillis(tick * TICK_MS);
             assert!(now.0 < 7_200_000, "{:?} does not end", self.setting);
@@ -136,19 +159,34 @@ impl Cluster {
                 self.node_heartbeat(number, now);
             }
             self.monitor.tick(now);
-            if self.jobs.len() < self.setting.jobs && tick % self.setting.job_every == 0 {
-                self.submit(now);
+            if self.jobs.len() < self.setting.jobs {
+                if tick % self.setting.job_every == 0 {
+                    self.submit(now);
+                }
+                if self.jobs.len() > self.setting.filling() {
+                    self.measure();
+                }
             }
             for number in (0..self.jobs.len()).filter(|number| beats(*number)) {
                 self.master_heartbeat(number, now);
             }
-            if self.outcome.times_ms.len() == self.setting.jobs {
-                self.outcome.times_ms.sort_unstable();
-                self.outcome.finished_ms = now.0;
-                return self.outcome;
+            if self.sums.ended == self.setting.jobs {
+                return self.sums;
             }
         }
         unreachable!("the loop has no end")
+    }
+
+    fn measure(&mut self) {
+        let nodes = f64::from(u32::try_from(self.nodes.len()).unwrap());
+        let running = f64::from(u32::try_from(self.running.len()).unwrap());
+        let queue = |node: &SimulatedNode| f64::from(node.load().queue_length);
+        let mean = self.nodes.iter().map(queue).sum::<f64>() / nodes;
+        let square = |node: &SimulatedNode| (queue(node) - mean).powi(2);
+        let variance = self.nodes.iter().map(square).sum::<f64>() / nodes;
+        self.sums.ticks += 1;
+        self.sums.used += running / (nodes * f64::from(PLACES));
+        self.sums.queue_stdev += variance.sqrt();
     }
 
     fn end_due(&mut self, now: MonoMillis) {
@@ -224,7 +262,10 @@ impl Cluster {
         let given = job.allocator.confirmed(list, now);
         job.wanted -= u32::try_from(given.len()).unwrap();
         if job.left == 0 {
-            self.outcome.times_ms.push(now.since(job.arrived));
+            self.sums.ended += 1;
+            if number >= self.setting.filling() {
+                self.sums.times_ms.push(now.since(job.arrived));
+            }
         }
         for allocation in given {
             let node = self.by_id[&allocation.container.node_id];
@@ -246,11 +287,11 @@ impl Cluster {
                 }
                 News::Succeeded(id) => (id, ContainerExitStatus::SUCCESS),
                 News::Refused(id) => {
-                    self.outcome.refused += 1;
+                    self.sums.refused += 1;
                     (id, ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER)
                 }
                 News::Shed(id) => {
-                    self.outcome.shed += 1;
+                    self.sums.shed += 1;
                     (id, ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER)
                 }
             };
@@ -263,99 +304,112 @@ impl Cluster {
     }
 }
 
-/// Runs both placements by lists; returns refusals per container and the time to finish, first
-/// those of the list's order.
-fn compare(setting: Setting) -> [(f64, u64); 2] {
-    [Placement::ListOrder, Placement::Spread].map(|placement| {
-        let (refused, _, finished_ms) = run(setting, placement);
-        (refused, finished_ms)
-    })
-}
-
-/// Runs a placement and prints what it comes to; returns refusals and sheds per container, and the
-/// time to finish.
-fn run(setting: Setting, placement: Placement) -> (f64, f64, u64) {
-    let outcome = Cluster::new(Setting {
+/// Runs a placement; prints and returns what it comes to.
+fn run(setting: Setting, placement: Placement) -> Outcome {
+    let setting = Setting {
         placement,
         ..setting
-    })
-    .run();
+    };
+    let mut sums = Cluster::new(setting).run();
+    sums.times_ms.sort_unstable();
+    let at = |percent: usize| sums.times_ms[(sums.times_ms.len() - 1) * percent / 100];
     let containers = f64::from(u32::try_from(setting.jobs).unwrap() * TASKS);
-    let refused = f64::from(outcome.refused) / containers;
-    let shed = f64::from(outcome.shed) / containers;
-    let at = |percent: usize| outcome.times_ms[(setting.jobs - 1) * percent / 100];
+    let ticks = f64::from(sums.ticks);
+    let outcome = Outcome {
+        turned_away: f64::from(sums.refused + sums.shed) / containers,
+        median_ms: at(50),
+        used: sums.used / ticks,
+        queue_stdev: sums.queue_stdev / ticks,
+    };
     println!(
-        "{} nodes, {} on a list, {placement:?}: refused {refused:.3}, shed {shed:.3} per \
-         container; jobs p50 {} ms, p95 {} ms; all in {} ms",
+        "{} nodes, {} on a list, {placement:?}: refused {}, shed {}; p95 {} ms; {outcome:?}",
         setting.nodes,
         setting.nodes_used,
-        at(50),
+        sums.refused,
+        sums.shed,
         at(95),
-        outcome.finished_ms,
     );
-    (refused, shed, outcome.finished_ms)
+    outcome
 }
 
-/// Checks that spreading refuses less than a tenth of what the list's order does, and ends sooner.
-fn assert_spread_is_better(setting: Setting) -> (f64, u64) {
-    let [in_order, spread] = compare(setting);
-    assert!(in_order.0 > 10.0 * spread.0, "{in_order:?} {spread:?}");
-    assert!(spread.1 < in_order.1, "{in_order:?} {spread:?}");
-    spread
+/// Returns a setting with a load of 0.8: 100 containers of 10 s each 1.6 s on 800 places.
+fn a_hundred_nodes(nodes_used: usize) -> Setting {
+    Setting {
+        nodes: 100,
+        nodes_used,
+        jobs: 200,
+        job_every: 16,
+        placement: Placement::Spread,
+    }
 }
 
-/// Returns a setting of 60 jobs with a load of 0.63: 100 containers of 10 s each 0.2 s on 8,000
-/// places.
+/// Returns a setting with a load of 0.63: 100 containers of 10 s each 0.2 s on 8,000 places.
 fn a_thousand_nodes(nodes_used: usize) -> Setting {
     Setting {
         nodes: 1_000,
         nodes_used,
-        jobs: 60,
+        jobs: 300,
         job_every: 2,
         placement: Placement::Spread,
     }
 }
 
-#[test]
-fn a_hundred_nodes_with_ten_on_a_list() {
-    let spread = assert_spread_is_better(Setting {
-        nodes: 100,
-        nodes_used: 10,
-        jobs: 60,
-        // 100 containers of 10 s on 800 places: a load of 0.8.
-        job_every: 16,
-        placement: Placement::Spread,
-    });
-    assert!(spread.0 < 0.05, "{spread:?}");
-}
-
-#[test]
-fn a_thousand_nodes_with_ten_on_a_list() {
-    // Ten nodes each second are too few for nothing to be refused.
-    let spread = assert_spread_is_better(a_thousand_nodes(10));
-    assert!(spread.0 < 0.2, "{spread:?}");
-}
-
-#[test]
-fn a_thousand_nodes_with_a_hundred_on_a_list() {
-    // Lists this long suffice: neither placement has refusals, and their times are those of the
-    // last jobs.
-    let [in_order, spread] = compare(a_thousand_nodes(100));
-    assert!(spread.0 < 0.05, "{spread:?}");
+/// Checks that spreading over a list that is too short turns away less than a tenth of what the
+/// list's order does, and that jobs end sooner.
+fn assert_spread_is_better(setting: Setting) -> Outcome {
+    let [in_order, spread] = [Placement::ListOrder, Placement::Spread].map(|it| run(setting, it));
     assert!(
-        spread.1 < in_order.1 + in_order.1 / 10,
+        in_order.turned_away > 10.0 * spread.turned_away,
         "{in_order:?} {spread:?}"
     );
+    assert!(
+        spread.median_ms < in_order.median_ms,
+        "{in_order:?} {spread:?}"
+    );
+    spread
+}
+
+/// Checks that looks turn nothing away, run what arrives, and level the queues.
+fn assert_looks_see(look: &Outcome, offered: f64) {
+    assert!(look.turned_away <= 0.01, "{look:?}");
+    assert!(look.used >= 0.95 * offered, "{look:?}");
+    assert!(look.queue_stdev < 1.0, "{look:?}");
 }
 
 #[test]
-fn looks_at_nodes_leave_no_refusals_and_sheds_however_short_the_list() {
-    let (.., by_lists) = run(a_thousand_nodes(100), Placement::Spread);
-    for nodes_used in [1, 10] {
-        let (refused, shed, finished_ms) = run(a_thousand_nodes(nodes_used), Placement::Look);
-        assert!(refused + shed <= 0.01, "{refused} {shed}");
-        assert!(finished_ms <= by_lists, "{finished_ms} {by_lists}");
+fn a_hundred_nodes_with_ten_on_a_list() {
+    let spread = assert_spread_is_better(a_hundred_nodes(10));
+    let look = run(a_hundred_nodes(10), Placement::Look);
+    assert_looks_see(&look, 0.8);
+    assert!(look.median_ms < spread.median_ms, "{look:?} {spread:?}");
+}
+
+#[test]
+fn with_all_nodes_on_the_list_every_placement_finds_the_free_places() {
+    for placement in [Placement::ListOrder, Placement::Spread, Placement::Look] {
+        assert_looks_see(&run(a_hundred_nodes(100), placement), 0.8);
     }
+}
+
+#[test]
+fn looks_do_at_a_thousand_nodes_what_lists_that_suffice_do() {
+    // A list of a hundred offers more places between two sorts than containers arrive.
+    let by_lists = run(a_thousand_nodes(100), Placement::Spread);
+    for nodes_used in [1, 10] {
+        let look = run(a_thousand_nodes(nodes_used), Placement::Look);
+        assert_looks_see(&look, 0.63);
+        assert!(
+            look.median_ms <= by_lists.median_ms,
+            "{look:?} {by_lists:?}"
+        );
+    }
+}
+
+#[test]
+fn a_thousand_nodes_with_ten_on_a_list_are_too_much_for_lists() {
+    // Ten nodes each second have room for a third of what arrives.
+    let spread = run(a_thousand_nodes(10), Placement::Spread);
+    assert!(spread.turned_away > 0.5 && spread.used < 0.4, "{spread:?}");
 }
 
 #[test]
@@ -363,10 +417,14 @@ fn looks_hold_back_what_a_burst_has_no_room_for() {
     // 6,000 containers within 12 s on 800 places.
     let burst = Setting {
         nodes: 100,
+        jobs: 60,
         ..a_thousand_nodes(10)
     };
-    let (refused, shed, finished_ms) = run(burst, Placement::Look);
-    assert!(refused + shed <= 0.01, "{refused} {shed}");
-    let (.., by_lists) = run(burst, Placement::Spread);
-    assert!(finished_ms <= by_lists, "{finished_ms} {by_lists}");
+    let look = run(burst, Placement::Look);
+    assert!(look.turned_away <= 0.01, "{look:?}");
+    let by_lists = run(burst, Placement::Spread);
+    assert!(
+        look.median_ms <= by_lists.median_ms,
+        "{look:?} {by_lists:?}"
+    );
 }
