@@ -120,11 +120,17 @@ impl Node {
         if !self.is_up {
             return None;
         }
-        let queued = u32::try_from(self.queue_length()).unwrap_or(u32::MAX);
+        let holding = |execution_type| self.scheduler.holding_room_count(execution_type);
+        let waiting = |execution_type| self.scheduler.queue_length(execution_type);
+        let both = |counted: &dyn Fn(ExecutionType) -> usize| {
+            let containers =
+                counted(ExecutionType::Guaranteed) + counted(ExecutionType::Opportunistic);
+            u32::try_from(containers).unwrap_or(u32::MAX)
+        };
         let capability = self.scheduler.node_resource();
         Some(Sight {
-            running: self.load_now().saturating_sub(queued),
-            queued,
+            running: both(&holding),
+            queued: both(&waiting),
             free: capability.saturating_sub(self.scheduler.allocated()),
             seen_at: now,
         })
@@ -133,6 +139,12 @@ impl Node {
     /// Returns the number of opportunistic containers that wait.
     pub(crate) fn queue_length(&self) -> usize {
         self.scheduler.queue_length(ExecutionType::Opportunistic)
+    }
+
+    /// Returns the limit of its queue that the last heartbeat has brought.
+    pub(crate) fn queuing_limit(&self) -> Option<usize> {
+        let limit = self.scheduler.queuing_limit()?;
+        limit.max_queue_length
     }
 
     /// Returns the time at which [`Node::tick`] is due.

@@ -64,7 +64,7 @@ impl Agent {
 
     pub(super) fn queue_length(&self) -> usize {
         let opportunistic = self.shell.core.numbers().opportunistic;
-        usize::try_from(opportunistic.wait_queue_length).unwrap_or(usize::MAX)
+        usize::try_from(opportunistic.queued_opport_containers).unwrap_or(usize::MAX)
     }
 
     /// Returns what the node's page of metrics shows.

@@ -117,7 +117,12 @@ impl Allocator for Distributed {
         debug_assert_eq!(updated, Ok(()));
         match &mut self.looks {
             Some(looks) => {
-                let limit = rm.loads.queuing_limit().max_queue_length;
+                // A proxy knows the limit that its node has got with the last heartbeat.
+                let here = call.node.and_then(|node| nodes.get(node));
+                let limit = match here {
+                    Some(node) => node.queuing_limit(),
+                    None => rm.loads.queuing_limit().max_queue_length,
+                };
                 rm.cost.looks += looks.place(allocator, call, limit, nodes);
             }
             None => {

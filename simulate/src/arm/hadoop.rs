@@ -146,6 +146,7 @@ mod tests {
     fn call(wanted: u32, now: u64) -> MasterCall {
         MasterCall {
             job: 0,
+            node: None,
             wanted,
             wanted_guaranteed: 0,
             probes: 0,

@@ -51,6 +51,8 @@ impl Placed {
 pub(crate) struct MasterCall {
     /// Number of the job.
     pub(crate) job: usize,
+    /// Node that the master runs on, whose proxy takes the call; `None`: outside the cluster.
+    pub(crate) node: Option<usize>,
     /// Opportunistic containers that the job has asked for and not got.
     pub(crate) wanted: u32,
     /// Guaranteed ones.

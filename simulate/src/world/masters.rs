@@ -169,8 +169,10 @@ impl<L: Level> World<'_, L> {
         if master.attempt != attempt {
             return;
         }
+        let container = master.container.and_then(|id| self.live.get(&id));
         let call = MasterCall {
             job,
+            node: container.map(|live| live.node),
             wanted: count(master.pending.opportunistic.len()),
             wanted_guaranteed: count(master.pending.guaranteed.len()),
             probes: count(master.probes.len()),

@@ -9,11 +9,11 @@ use simulate::table::{jobs_csv, runs_csv, table};
 
 use crate::{figure, results_of};
 
-/// Every policy that ships on a small cluster, with jobs that evict others'.
-const SMALL: &str = r#"
+/// Every policy that ships, with jobs that evict others' containers.
+const ARMS: &str = r#"
     title = "two levels"
-    cluster = { nodes = 10, places = 4, resource-manager = "embedded" }
-    workload = { jobs = "two", tasks = 20, count = 20, load = 0.8, guaranteed-percent = 20 }
+    cluster = { nodes = NODES, places = PLACES, resource-manager = "embedded" }
+    workload = { jobs = "two", tasks = TASKS, count = JOBS, load = 0.8, guaranteed-percent = 20 }
     masters = { container = true, share-percent = 100, start-ms = 200 }
     run = { level = "LEVEL", seeds = 1 }
     arm = [
@@ -26,8 +26,29 @@ const SMALL: &str = r#"
     ]
 "#;
 
-fn at_level(text: &str, level: &str, threads: usize) -> (Scenario, Results) {
-    results_of(&text.replace("LEVEL", level), threads)
+/// Size of a scenario.
+struct Size {
+    nodes: u32,
+    places: u32,
+    jobs: u32,
+    tasks: u32,
+}
+
+const SMALL: Size = Size {
+    nodes: 10,
+    places: 4,
+    jobs: 20,
+    tasks: 20,
+};
+
+fn at_level(size: &Size, level: &str, threads: usize) -> (Scenario, Results) {
+    let text = ARMS
+        .replace("NODES", &size.nodes.to_string())
+        .replace("PLACES", &size.places.to_string())
+        .replace("JOBS", &size.jobs.to_string())
+        .replace("TASKS", &size.tasks.to_string())
+        .replace("LEVEL", level);
+    results_of(&text, threads)
 }
 
 /// Returns the run of each arm.
@@ -35,10 +56,10 @@ fn runs(results: &Results) -> impl Iterator<Item = &RunFigures> {
     results.runs.iter().map(|runs| runs[0].as_ref().unwrap())
 }
 
-#[test]
-fn the_two_levels_agree() {
-    let (scenario, decisions) = at_level(SMALL, "decisions", 2);
-    let (_, agents) = at_level(SMALL, "agents", 2);
+/// Compares every figure, every job, every wait, and use and queues at each second.
+fn assert_levels_agree(size: &Size) {
+    let (scenario, decisions) = at_level(size, "decisions", 2);
+    let (_, agents) = at_level(size, "agents", 2);
     let pairs = runs(&agents).zip(runs(&decisions)).zip(&scenario.arms);
     for ((agents, decisions), arm) in pairs {
         let values = agents.values.iter().zip(&decisions.values).zip(FIGURES);
@@ -47,7 +68,6 @@ fn the_two_levels_agree() {
             .map(|(values, figure)| (figure.name, values))
             .collect();
         assert!(other.is_empty(), "{}: {other:?}", arm.label());
-        // Every job, every wait, and use and queues at each second.
         assert!(agents == decisions, "{}", arm.label());
     }
     // What is compared did happen.
@@ -64,10 +84,27 @@ fn the_two_levels_agree() {
     }
 }
 
+/// Has guaranteed containers that wait on nodes at the moments of samples and of looks.
+#[test]
+fn the_two_levels_agree() {
+    assert_levels_agree(&Size { jobs: 40, ..SMALL });
+}
+
+#[test]
+#[ignore = "takes more than a minute: cargo test -p simulate --test simulations levels -- --ignored"]
+fn the_two_levels_agree_on_100_nodes_with_200_jobs() {
+    assert_levels_agree(&Size {
+        nodes: 100,
+        places: 8,
+        jobs: 200,
+        tasks: 100,
+    });
+}
+
 #[test]
 fn whole_agents_give_the_same_bytes_for_any_number_of_threads() {
     let texts = |threads| {
-        let (scenario, results) = at_level(SMALL, "agents", threads);
+        let (scenario, results) = at_level(&SMALL, "agents", threads);
         let arms = summaries(&scenario, &results.runs);
         [
             table(&scenario, &arms),
