@@ -87,7 +87,12 @@ fn assert_levels_agree(size: &Size) {
 /// Has guaranteed containers that wait on nodes at the moments of samples and of looks.
 #[test]
 fn the_two_levels_agree() {
-    assert_levels_agree(&Size { jobs: 40, ..SMALL });
+    assert_levels_agree(&Size {
+        nodes: 20,
+        places: 2,
+        jobs: 60,
+        tasks: 30,
+    });
 }
 
 #[test]
