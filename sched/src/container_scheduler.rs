@@ -39,6 +39,7 @@ use crate::container_spec::ContainerSpec;
 use crate::container_state::{ContainerState, Step};
 use crate::diagnostics::Stamp;
 use crate::index::Index;
+use crate::look::Sight;
 use crate::queue_order::{self, QueuePlace};
 use crate::run_times::RunTimes;
 use crate::status;
@@ -348,6 +349,21 @@ impl ContainerScheduler {
     #[must_use]
     pub fn node_resource(&self) -> Resource {
         self.node
+    }
+
+    /// Returns the load that a look from outside shows: containers of both types, those that wait
+    /// apart, frozen ones among them.
+    #[must_use]
+    pub fn sight(&self, now: MonoMillis) -> Sight {
+        let types = [ExecutionType::Guaranteed, ExecutionType::Opportunistic];
+        let count =
+            |counts: [usize; 2]| u32::try_from(counts.iter().sum::<usize>()).unwrap_or(u32::MAX);
+        Sight {
+            running: count(types.map(|it| self.holding_room_count(it))),
+            queued: count(types.map(|it| self.queue_length(it))),
+            free: self.node.saturating_sub(self.allocated()),
+            seen_at: now,
+        }
     }
 
     /// Returns the limit that the ResourceManager published last.

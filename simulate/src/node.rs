@@ -117,23 +117,7 @@ impl Node {
 
     /// Returns what a look from outside shows now; `None`: the node is down.
     pub(crate) fn sight(&self, now: MonoMillis) -> Option<Sight> {
-        if !self.is_up {
-            return None;
-        }
-        let holding = |execution_type| self.scheduler.holding_room_count(execution_type);
-        let waiting = |execution_type| self.scheduler.queue_length(execution_type);
-        let both = |counted: &dyn Fn(ExecutionType) -> usize| {
-            let containers =
-                counted(ExecutionType::Guaranteed) + counted(ExecutionType::Opportunistic);
-            u32::try_from(containers).unwrap_or(u32::MAX)
-        };
-        let capability = self.scheduler.node_resource();
-        Some(Sight {
-            running: both(&holding),
-            queued: both(&waiting),
-            free: capability.saturating_sub(self.scheduler.allocated()),
-            seen_at: now,
-        })
+        self.is_up.then(|| self.scheduler.sight(now))
     }
 
     /// Returns the number of opportunistic containers that wait.

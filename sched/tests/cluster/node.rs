@@ -7,7 +7,6 @@ use records::{
 };
 use sched::{
     Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Event, NodeLoad, Note,
-    Sight,
 };
 
 /// Size of every container of the simulations.
@@ -116,21 +115,6 @@ impl SimulatedNode {
             }
         }
         news
-    }
-
-    /// Returns what a look shows.
-    pub(crate) fn sight(&self, now: MonoMillis) -> Sight {
-        let types = [ExecutionType::Guaranteed, ExecutionType::Opportunistic];
-        let running = types.map(|kind| self.scheduler.holding_room_count(kind));
-        let queued = types.map(|kind| self.scheduler.queue_length(kind));
-        let count = |counts: [usize; 2]| u32::try_from(counts.iter().sum::<usize>()).unwrap();
-        let (node, used) = (self.scheduler.node_resource(), self.scheduler.allocated());
-        Sight {
-            running: count(running),
-            queued: count(queued),
-            free: Resource::new(node.memory_mb - used.memory_mb, node.vcores - used.vcores),
-            seen_at: now,
-        }
     }
 
     /// Returns the load that a heartbeat reports, with the last estimate of a wait.
