@@ -22,6 +22,12 @@ use crate::token::{MasterKey, Signer, Token, kind};
 /// Length of a key, in bytes: that of an HMAC-SHA1.
 const KEY_LENGTH: usize = 20;
 
+/// Reason for refusing a token that no current key has signed. Where the AMRMProxy serves an AM, the
+/// AM has a token of the proxy's and must call the proxy.
+const OF_ANOTHER_KEY: &str = "shows a token of another key: one that has rolled away, or that of \
+    another scheduler. A node with an AMRMProxy gives its AMs tokens of the proxy; their \
+    yarn.resourcemanager.scheduler.address has to name the proxy (yarn.nodemanager.amrmproxy.address)";
+
 /// Makes a random key with a random id.
 fn new_key() -> MasterKey {
     let secret: [u8; KEY_LENGTH] = rand::random();
@@ -288,7 +294,7 @@ impl SecretManager for AmrmTokenSecretManager {
         let owner = state.valid.get(&attempt);
         let owner = owner.ok_or_else(|| invalid("not found in AMRMTokenSecretManager."))?;
         let key = key_id.ok().and_then(|id| state.keys.by_id(id));
-        let key = key.ok_or_else(|| invalid("shows a token of a key that has rolled away"))?;
+        let key = key.ok_or_else(|| invalid(OF_ANOTHER_KEY))?;
         Ok(Verified {
             password: key.sign(identifier).to_vec(),
             user: attempt.to_string(),
@@ -372,6 +378,22 @@ mod tests {
         secrets.tick(MonoMillis(130));
         assert!(secrets.retrieve(&old.identifier).is_err());
         assert!(secrets.retrieve(&new.identifier).is_ok());
+    }
+
+    #[test]
+    fn a_token_of_another_scheduler_is_refused_with_a_word_on_the_proxy() {
+        let [rm, proxy] = [(); 2].map(|()| AmrmTokenSecretManager::new(TIMES, MonoMillis(0)));
+        rm.activate(attempt(), "alice");
+        let token = proxy.activate(attempt(), "alice");
+        let refusal = rm.retrieve(&token.identifier).unwrap_err();
+        assert!(refusal.is(HadoopException::InvalidToken), "{refusal}");
+        for word in [
+            "AMRMProxy",
+            "yarn.resourcemanager.scheduler.address",
+            "yarn.nodemanager.amrmproxy.address",
+        ] {
+            assert!(refusal.to_string().contains(word), "{refusal}");
+        }
     }
 
     #[test]
