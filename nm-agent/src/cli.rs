@@ -59,7 +59,8 @@ enum Command {
     /// thread of the agent has panicked, 1 for any other failure. The level of the log on standard
     /// error follows NM_AGENT_LOG (for example: debug, or nm_agent=debug,wire=info), without it
     /// yarn.nodemanager.agent.log.level; the default is info. NM_AGENT_LOG_FILE names a file for
-    /// the log instead, of 256 MiB at most, beside which the last 20 stay.
+    /// the log instead, of 256 MiB at most, beside which the last 20 stay. With
+    /// NM_AGENT_LOG_FORMAT=json each line of the log is a JSON object.
     ///
     /// With yarn.nodemanager.recovery.enabled, containers go on when the agent dies, and when it is
     /// stopped with yarn.nodemanager.recovery.supervised; the next start takes them over. Two small
@@ -420,5 +421,10 @@ fn start_logging(environment: &BTreeMap<String, String>, default: &str) {
         .map_or(default, String::as_str);
     let is_terminal = std::io::stderr().is_terminal();
     let is_coloured = program::logging::wants_colours(is_terminal, environment);
-    let _filter_stays = program::logging::start(filter, std::io::stderr, is_coloured);
+    let _filter_stays = program::logging::start(
+        filter,
+        run::log_format(environment),
+        std::io::stderr,
+        is_coloured,
+    );
 }

@@ -44,7 +44,7 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// Variables that every command reads, for the first page.
-const ENVIRONMENT: [(&str, &str); 4] = [
+const ENVIRONMENT: [(&str, &str); 5] = [
     (
         "HADOOP_CONF_DIR",
         "Folder of the configuration, unless --conf names one. YARN_CONF_DIR and HADOOP_HOME are \
@@ -57,6 +57,10 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     (
         "NM_AGENT_LOG",
         "Level of the log on standard error, for example debug, or nm_agent=debug,wire=info.",
+    ),
+    (
+        "NM_AGENT_LOG_FORMAT",
+        "Form of the log: text, or json for a JSON object in each line.",
     ),
     ("TMPDIR", "Folder for temporary files; otherwise /tmp."),
 ];

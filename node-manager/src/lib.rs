@@ -42,6 +42,7 @@ mod uploaded_logs;
 mod wiring;
 pub mod worker_channels;
 
+pub use node_web::site::LogLevels;
 pub use wiring::{AgentError, HADOOP_VERSION, NodeWatch, Process, Running, start};
 
 use records::error_chain;

@@ -19,6 +19,7 @@ mod hadoop_beans;
 mod hadoop_metrics;
 mod html;
 mod live_page;
+mod log_level;
 mod logs;
 mod lookup;
 mod model;
@@ -51,6 +52,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use aggregated::{OpenRemoteLog, RemoteLog, RemoteLogs, RemoteReader};
+pub use log_level::LogLevels;
 pub use server::{WebError, WebServer};
 pub use stuck::StuckParts;
 
@@ -108,6 +110,8 @@ pub struct WebOptions {
     pub limits: Limits,
     /// Parts of the agent that make no progress.
     pub stuck: StuckParts,
+    /// Levels of the agent's log; `None`: something else decides them.
+    pub log_levels: Option<LogLevels>,
 }
 
 impl Default for WebOptions {
@@ -124,6 +128,7 @@ impl Default for WebOptions {
             properties: Arc::default(),
             limits: Limits::default(),
             stuck: StuckParts::new(Vec::new),
+            log_levels: None,
         }
     }
 }
@@ -234,10 +239,11 @@ impl<S: NodeSource> Site<S> {
                     Err(refusal) => refusal,
                 }
             }
-            ["logs", ..] | ["logLevel"] => match self.require_administrator(name).await {
+            ["logs", ..] => match self.require_administrator(name).await {
                 Ok(()) => own_log(),
                 Err(refusal) => refusal,
             },
+            ["logLevel"] => self.log_level(&target, name, headers).await,
             []
             | ["live" | "live.json"]
             | ["node", "roleHistories", ..]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::MakeWriter;
@@ -10,6 +10,8 @@ use tracing_subscriber::fmt::format::debug_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
+
+pub use tracing::level_filters::LevelFilter;
 
 use crate::escaped::Escaped;
 use crate::journal::Journal;
@@ -24,53 +26,92 @@ const OF_THE_PROGRAM: [&str; 6] = [
     "quickstart",
 ];
 
-/// Starts the log: lines that pass `filter` go to `writer`, with colours if `is_coloured`. May be
-/// called once in a process.
+/// Form of a log's lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Text for people.
+    #[default]
+    Text,
+    /// A JSON object in each line: `timestamp` (RFC 3339, UTC), `level`, `target`, and the fields of
+    /// the entry, of which `message` is its text.
+    Json,
+}
+
+impl Format {
+    /// Returns the format of this name in `NM_AGENT_LOG_FORMAT`; `None`: there is none of it.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            "" | "text" => Some(Self::Text),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
+
+/// Starts the log: lines that pass `filter` go to `writer`, as text with colours if `is_coloured`.
+/// May be called once in a process.
 ///
 /// Texts of others reach the log in one line each: line feeds, ESC and other control characters are
-/// written as Rust escapes, so that they neither forge lines nor operate the reader's terminal.
-/// Tabs stay.
+/// written as Rust or JSON escapes, so that they neither forge lines nor operate the reader's
+/// terminal. Tabs stay in text.
 ///
 /// Lines that cannot be written are lost without a message: a reader that has gone away, or a full
 /// disk, ends no part of the agent. The subscriber would report on standard error, and panic if
 /// standard error is what cannot be written to.
 ///
 /// Returns the filter, which may change later.
-pub fn start<W>(filter: &str, writer: W, is_coloured: bool) -> Filter
+pub fn start<W>(filter: &str, format: Format, writer: W, is_coloured: bool) -> Filter
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed(filter))
         .with_writer(writer)
-        .with_ansi(is_coloured)
-        .fmt_fields(
-            debug_fn(|writer, field, value| {
-                let mut escaped = Escaped(writer);
-                match field.name() {
-                    "message" => write!(escaped, "{value:?}"),
-                    name => write!(escaped, "{name}={value:?}"),
-                }
-            })
-            .delimited(" "),
-        )
-        .log_internal_errors(false)
-        // Last, since its type has those of the others.
-        .with_filter_reloading();
-    let filter = builder.reload_handle();
-    builder.init();
-    Filter::of(filter)
+        .log_internal_errors(false);
+    // The filter last, since its type has those of the others.
+    match format {
+        Format::Text => {
+            let builder = builder
+                .with_ansi(is_coloured)
+                .fmt_fields(
+                    debug_fn(|writer, field, value| {
+                        let mut escaped = Escaped(writer);
+                        match field.name() {
+                            "message" => write!(escaped, "{value:?}"),
+                            name => write!(escaped, "{name}={value:?}"),
+                        }
+                    })
+                    .delimited(" "),
+                )
+                .with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            Filter::of(filter, handle)
+        }
+        Format::Json => {
+            let builder = builder
+                .json()
+                .flatten_event(true)
+                .with_current_span(false)
+                .with_span_list(false)
+                .with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            Filter::of(filter, handle)
+        }
+    }
 }
 
 /// Starts the log as [`start`] does, with its lines sent to the journal: they have the fields that
 /// [`Journal`] says, and neither time nor colours.
 pub fn start_in_journal(filter: &str, journal: Journal) -> Filter {
-    let (filter, handle) = reload::Layer::new(parsed(filter));
+    let (layer, handle) = reload::Layer::new(parsed(filter));
     tracing_subscriber::registry()
-        .with(filter)
+        .with(layer)
         .with(journal)
         .init();
-    Filter::of(handle)
+    Filter::of(filter, handle)
 }
 
 /// Returns whether people at this terminal want colours (<https://no-color.org>).
@@ -81,27 +122,131 @@ pub fn wants_colours(is_terminal: bool, environment: &BTreeMap<String, String>) 
     is_terminal && !is_dumb && !declines("NO_COLOR")
 }
 
+/// Targets at most whose levels are set apart from the configured filter.
+const SET_MAX: usize = 64;
+
 /// Filter of the process's log, which may change.
 #[derive(Clone)]
-pub struct Filter(Arc<dyn Fn(&str) + Send + Sync>);
+pub struct Filter {
+    directives: Arc<Mutex<Directives>>,
+    apply: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Levels are set for too many targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyTargets;
+
+impl fmt::Display for TooManyTargets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "levels of {SET_MAX} targets are set already")
+    }
+}
+
+impl std::error::Error for TooManyTargets {}
 
 impl Filter {
-    fn of<S: 'static>(handle: reload::Handle<EnvFilter, S>) -> Self {
-        Self(Arc::new(move |text| {
-            // Fails only once the log has ended, with the process.
-            let _ended = handle.reload(parsed(text));
-        }))
+    fn of<S: 'static>(filter: &str, handle: reload::Handle<EnvFilter, S>) -> Self {
+        let directives = Directives {
+            configured: filter.to_owned(),
+            set: Vec::new(),
+        };
+        Self {
+            directives: Arc::new(Mutex::new(directives)),
+            apply: Arc::new(move |text| {
+                // Fails only once the log has ended, with the process.
+                let _ended = handle.reload(parsed(text));
+            }),
+        }
     }
 
-    /// Replaces the filter. Directives that cannot be read are left out.
+    /// Replaces the configured filter. Directives that cannot be read are left out. Levels that
+    /// [`Filter::set_level`] has set stay.
     pub fn set(&self, filter: &str) {
-        (self.0)(filter);
+        let mut directives = self.lock();
+        filter.clone_into(&mut directives.configured);
+        (self.apply)(&directives.text());
+    }
+
+    /// Sets the level of a target and of those below it; an empty target means all that have no
+    /// level of their own.
+    ///
+    /// # Errors
+    /// [`TooManyTargets`]: then nothing has changed.
+    pub fn set_level(&self, target: &str, level: LevelFilter) -> Result<(), TooManyTargets> {
+        let mut directives = self.lock();
+        directives.set(target, level)?;
+        (self.apply)(&directives.text());
+        Ok(())
+    }
+
+    /// Returns the level of a target.
+    #[must_use]
+    pub fn level(&self, target: &str) -> LevelFilter {
+        self.lock().level(target)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Directives> {
+        // Each change is complete before anything can panic.
+        self.directives
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Filter")
+    }
+}
+
+/// Text of a filter: the configured one, and levels set while the process runs.
+#[derive(Debug)]
+struct Directives {
+    configured: String,
+    /// Targets with their levels; the last is what was set last.
+    set: Vec<(String, LevelFilter)>,
+}
+
+impl Directives {
+    fn set(&mut self, target: &str, level: LevelFilter) -> Result<(), TooManyTargets> {
+        self.set.retain(|(known, _)| known != target);
+        if self.set.len() >= SET_MAX {
+            return Err(TooManyTargets);
+        }
+        self.set.push((target.to_owned(), level));
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.configured.clone();
+        for (target, level) in &self.set {
+            let separator = if target.is_empty() { "" } else { "=" };
+            text.push_str(&format!(",{target}{separator}{level}"));
+        }
+        text
+    }
+
+    /// Returns the level by the longest directive that the target begins with, as [`EnvFilter`]
+    /// does; the last one counts if there are several.
+    fn level(&self, target: &str) -> LevelFilter {
+        let text = with_crates(&self.text());
+        let mut found = (0, LevelFilter::OFF);
+        for directive in text.split(',').map(str::trim) {
+            let (name, level) = match directive.split_once('=') {
+                Some((name, level)) => (name, level.parse().ok()),
+                None => match directive.parse() {
+                    Ok(level) => ("", Some(level)),
+                    Err(_) => (directive, Some(LevelFilter::TRACE)),
+                },
+            };
+            if let Some(level) = level
+                && target.starts_with(name)
+                && name.len() >= found.0
+            {
+                found = (name.len(), level);
+            }
+        }
+        found.1
     }
 }
 
@@ -139,6 +284,49 @@ mod tests {
             "{filter}"
         );
         assert!(filter.ends_with(",nm_agent=debug,wire=info"), "{filter}");
+    }
+
+    #[test]
+    fn a_level_that_is_set_goes_before_the_configured_one_and_outlives_it() {
+        let mut directives = Directives {
+            configured: "warn,nm_agent=info".to_owned(),
+            set: Vec::new(),
+        };
+        assert_eq!(directives.level("localize::cache"), LevelFilter::INFO);
+        assert_eq!(directives.level("wire"), LevelFilter::WARN);
+        directives.set("localize", LevelFilter::TRACE).unwrap();
+        directives.set("", LevelFilter::ERROR).unwrap();
+        "debug".clone_into(&mut directives.configured);
+        assert_eq!(directives.text(), "debug,localize=trace,error");
+        assert_eq!(directives.level("localize::cache"), LevelFilter::TRACE);
+        assert_eq!(directives.level("wire"), LevelFilter::ERROR);
+        // The program means its crates, also those that were set before.
+        directives.set("nm_agent", LevelFilter::DEBUG).unwrap();
+        assert_eq!(directives.level("localize"), LevelFilter::DEBUG);
+        assert_eq!(directives.level("nm_agent"), LevelFilter::DEBUG);
+    }
+
+    #[test]
+    fn levels_are_set_for_a_bounded_number_of_targets() {
+        let mut directives = Directives {
+            configured: String::new(),
+            set: Vec::new(),
+        };
+        for number in 0..SET_MAX {
+            let target = format!("t{number}");
+            directives.set(&target, LevelFilter::DEBUG).unwrap();
+        }
+        let refused = directives.set("more", LevelFilter::DEBUG);
+        assert_eq!(refused, Err(TooManyTargets));
+        directives.set("t0", LevelFilter::WARN).unwrap();
+        assert_eq!(directives.level("t0"), LevelFilter::WARN);
+    }
+
+    #[test]
+    fn formats_are_known_by_name() {
+        assert_eq!(Format::of_name("JSON"), Some(Format::Json));
+        assert_eq!(Format::of_name(""), Some(Format::Text));
+        assert_eq!(Format::of_name("xml"), None);
     }
 
     #[test]

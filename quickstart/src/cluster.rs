@@ -141,6 +141,7 @@ pub(super) fn process(environment: &BTreeMap<String, String>, utc_offset: UtcOff
         environment: settings::environment(environment),
         conf_dirs: Vec::new(),
         reloading: Reloading::default(),
+        log_levels: None,
         utc_offset,
         manager: Manager::default(),
     }

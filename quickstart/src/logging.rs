@@ -6,14 +6,20 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::Mutex;
 
+use program::logging::Format;
+
 /// Lines shown of the log when something went wrong: it goes with its folder.
 const TAIL_LINES: usize = 20;
 
 /// Logs to `file`, or to standard error when `NM_AGENT_LOG` says what is wanted.
 pub(super) fn start(environment: &BTreeMap<String, String>, file: &Path) -> io::Result<()> {
     let _filter_stays = match environment.get("NM_AGENT_LOG") {
-        Some(level) => program::logging::start(level, io::stderr, io::stderr().is_terminal()),
-        None => program::logging::start("info", Mutex::new(File::create(file)?), false),
+        Some(level) => {
+            program::logging::start(level, Format::Text, io::stderr, io::stderr().is_terminal())
+        }
+        None => {
+            program::logging::start("info", Format::Text, Mutex::new(File::create(file)?), false)
+        }
     };
     Ok(())
 }

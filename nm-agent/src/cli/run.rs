@@ -12,9 +12,10 @@ use hadoop_conf::HostPort;
 use keeper::PANICKED;
 use node_manager::config::{Config, ContainerExecutor, Loaded, SHARED_USER};
 use node_manager::reload::{LogLevel, Reloading};
-use node_manager::{AgentError, Process};
+use node_manager::{AgentError, LogLevels, Process};
 use program::journal::{self, Journal};
 use program::log_file::{self, LogFile};
+use program::logging::{Filter, Format};
 use program::panics::PanickedThreads;
 use program::signals::{Interruption, Signals, has_terminal};
 use service::Manager;
@@ -58,7 +59,7 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
             return ExitCode::FAILURE;
         }
     };
-    let log_level = start_log(&loaded, environment);
+    let (log_level, log_levels) = start_log(&loaded, environment);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -87,6 +88,7 @@ pub(super) fn run(arguments: &RunArguments, environment: &BTreeMap<String, Strin
             log_level,
             ..Reloading::default()
         },
+        log_levels: Some(log_levels),
         utc_offset,
         manager,
     };
@@ -159,27 +161,61 @@ fn log_file(environment: &BTreeMap<String, String>) -> Option<LogFile> {
     }
 }
 
-/// Starts the log. Its level is that of `NM_AGENT_LOG`, else that of the configuration, which may
-/// change while the agent runs: then it is returned.
-fn start_log(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Option<LogLevel> {
+/// Returns the form of the log's lines that the environment names (`NM_AGENT_LOG_FORMAT`). Another
+/// word ends no node.
+pub(super) fn log_format(environment: &BTreeMap<String, String>) -> Format {
+    let named = environment.get("NM_AGENT_LOG_FORMAT");
+    let name = named.map(String::as_str).unwrap_or_default();
+    Format::of_name(name).unwrap_or_else(|| {
+        print_error(format_args!(
+            "nm-agent: NM_AGENT_LOG_FORMAT is text or json, not {name}; the log is text"
+        ));
+        Format::Text
+    })
+}
+
+/// Starts the log. Its level is that of `NM_AGENT_LOG`, else that of the configuration. Returns the
+/// level for readings of the configuration while the agent runs, `None` where the environment
+/// decides it, and the levels for operators.
+fn start_log(
+    loaded: &Loaded,
+    environment: &BTreeMap<String, String>,
+) -> (Option<LogLevel>, LogLevels) {
     let fixed = environment.get("NM_AGENT_LOG").map(String::as_str);
     let configured = loaded
         .config
         .as_ref()
         .map(|config| config.log_level.as_str());
     let level = fixed.or(configured.ok()).unwrap_or(LOG_OF_SERVICE);
+    let format = log_format(environment);
     let filter = match (log_file(environment), journal(environment)) {
-        (Some(file), _) => program::logging::start(level, Mutex::new(file), false),
+        (Some(file), _) => program::logging::start(level, format, Mutex::new(file), false),
+        // The journal has the fields of each entry by themselves, whatever the format.
         (None, Some(journal)) => program::logging::start_in_journal(level, journal),
         (None, None) => {
             let is_terminal = stderr().is_terminal();
             let is_coloured = program::logging::wants_colours(is_terminal, environment);
-            program::logging::start(level, stderr, is_coloured)
+            program::logging::start(level, format, stderr, is_coloured)
         }
     };
-    fixed
+    let levels = levels(&filter);
+    let level = fixed
         .is_none()
-        .then(|| LogLevel::new(move |level| filter.set(level)))
+        .then(|| LogLevel::new(move |level| filter.set(level)));
+    (level, levels)
+}
+
+/// Returns the levels of this filter, for operators.
+fn levels(filter: &Filter) -> LogLevels {
+    let (read, set) = (filter.clone(), filter.clone());
+    LogLevels::new(
+        move |target| read.level(target).to_string().to_uppercase(),
+        move |target, level| {
+            let level = level.parse().map_err(|_| format!("{level} is no level"))?;
+            set.set_level(target, level)
+                .map_err(|error| error.to_string())
+        },
+    )
 }
 
 /// Returns the environment from which containers inherit: without what a service manager passes to

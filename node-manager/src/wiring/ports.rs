@@ -70,6 +70,7 @@ impl Ports {
         let stuck = service_manager::stuck_parts(&shared.vitals);
         let options = WebOptions {
             remote_logs: slices::remote_logs(config, &shared.files),
+            log_levels: process.log_levels.clone(),
             ..slices::web(config, process.utc_offset, &descriptors, stuck)
         };
         let web = listen_web(config, shared, sockets, options).await?;

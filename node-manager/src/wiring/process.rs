@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use node_web::site::LogLevels;
 use service::Manager;
 use time::UtcOffset;
 
@@ -27,6 +28,8 @@ pub struct Process {
     pub conf_dirs: Vec<PathBuf>,
     /// Means to read the configuration again.
     pub reloading: Reloading,
+    /// Levels of the log, for `/logLevel`; `None`: something else decides them.
+    pub log_levels: Option<LogLevels>,
     /// Local time's distance from UTC, for times that people read.
     pub utc_offset: UtcOffset,
     /// Service manager of the process.

@@ -111,6 +111,7 @@ pub(super) fn web(
         access: Arc::new(access(config)),
         properties: config.web.shown.as_slice().into(),
         stuck,
+        log_levels: None,
     }
 }
 

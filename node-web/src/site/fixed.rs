@@ -13,10 +13,11 @@ pub(super) fn with_methods(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Answers where a Java NodeManager shows its log's files and sets its level.
+/// Answers where a Java NodeManager shows its log's files.
 pub(super) fn own_log() -> Answer {
     let why = "The agent's log goes to its standard error, where a service manager keeps it \
-               (journalctl -u nm-agent). NM_AGENT_LOG sets its level at the start.\n";
+               (journalctl -u nm-agent), or to the file of NM_AGENT_LOG_FILE. NM_AGENT_LOG sets its \
+               level at the start.\n";
     text(StatusCode::NOT_FOUND, why)
 }
 

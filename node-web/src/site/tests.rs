@@ -3,6 +3,7 @@
 
 mod access;
 mod bounds;
+mod log_level;
 mod logs;
 mod numbers;
 mod pages;

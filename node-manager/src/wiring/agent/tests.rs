@@ -33,6 +33,7 @@ async fn agent(folder: &TempDir) -> Agent {
         environment: BTreeMap::new(),
         conf_dirs: Vec::new(),
         reloading: Reloading::default(),
+        log_levels: None,
         utc_offset: UtcOffset::UTC,
         manager: Manager::default(),
     };
