@@ -115,6 +115,13 @@ pub enum Appended {
         /// Error of the read; `None` when the file ended.
         error: Option<io::Error>,
     },
+    /// The file ended early or could not be read further; the log says how much there is of it.
+    Cut {
+        /// Number of bytes that are not there.
+        missing: u64,
+        /// Error of the read; `None` when the file ended.
+        error: Option<io::Error>,
+    },
 }
 
 impl Files<'_> {
@@ -131,30 +138,40 @@ impl Files<'_> {
     ) -> io::Result<Appended> {
         write_utf(self.value, name)?;
         write_utf(self.value, &length.to_string())?;
-        let mut buffer = vec![0; READ_BYTES];
-        let mut missing = length;
-        let mut error = None;
-        while missing > 0 {
-            let count = usize::try_from(missing).map_or(READ_BYTES, |left| left.min(READ_BYTES));
-            match content.read(&mut buffer[..count]) {
-                Ok(0) => break,
-                Ok(read) => {
-                    self.value.write_all(&buffer[..read])?;
-                    missing -= read as u64;
-                }
-                Err(interrupted) if interrupted.kind() == io::ErrorKind::Interrupted => {}
-                Err(failed) => {
-                    error = Some(failed);
-                    break;
-                }
-            }
-        }
+        let (missing, error) = copy(content, length, self.value)?;
         if missing == 0 {
             return Ok(Appended::Whole);
         }
         io::copy(&mut io::repeat(0).take(missing), self.value)?;
         Ok(Appended::Filled { missing, error })
     }
+}
+
+/// Copies at most `length` bytes. Returns how many are missing, and the error of the read that has
+/// ended it; `None` when the content ended.
+///
+/// # Errors
+/// `out` takes no bytes.
+pub(crate) fn copy(
+    content: &mut dyn Read,
+    length: u64,
+    out: &mut dyn Write,
+) -> io::Result<(u64, Option<io::Error>)> {
+    let mut buffer = vec![0; READ_BYTES];
+    let mut missing = length;
+    while missing > 0 {
+        let count = usize::try_from(missing).map_or(READ_BYTES, |left| left.min(READ_BYTES));
+        match content.read(&mut buffer[..count]) {
+            Ok(0) => break,
+            Ok(read) => {
+                out.write_all(&buffer[..read])?;
+                missing -= read as u64;
+            }
+            Err(interrupted) if interrupted.kind() == io::ErrorKind::Interrupted => {}
+            Err(failed) => return Ok((missing, Some(failed))),
+        }
+    }
+    Ok((missing, None))
 }
 
 fn key(text: &str) -> io::Result<Vec<u8>> {
@@ -165,7 +182,19 @@ fn key(text: &str) -> io::Result<Vec<u8>> {
 
 /// Writes a text as `java.io.DataOutput.writeUTF` does.
 fn write_utf(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    let mut bytes = vec![0; 2];
+    let bytes = modified_utf_8(text);
+    let length = u16::try_from(bytes.len()).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a text is longer than 65,535 bytes",
+        )
+    })?;
+    out.write_all(&[&length.to_be_bytes()[..], &bytes].concat())
+}
+
+/// Encodes a text as Java's modified UTF-8, without a length.
+pub(crate) fn modified_utf_8(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
     for unit in text.encode_utf16() {
         let [_, low] = unit.to_be_bytes();
         let continuation = |shift: u32| {
@@ -183,14 +212,7 @@ fn write_utf(out: &mut dyn Write, text: &str) -> io::Result<()> {
             0x0800.. => bytes.extend([lead(0xe0, 12), continuation(6), continuation(0)]),
         }
     }
-    let length = u16::try_from(bytes.len() - 2).map_err(|_| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "a text is longer than 65,535 bytes",
-        )
-    })?;
-    bytes[..2].copy_from_slice(&length.to_be_bytes());
-    out.write_all(&bytes)
+    bytes
 }
 
 #[cfg(test)]

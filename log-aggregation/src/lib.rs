@@ -14,7 +14,9 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`tfile`], [`aggregated_log`] | the format; pure over `Write` |
+//! | [`tfile`], [`aggregated_log`] | the TFile format; pure over `Write` |
+//! | [`indexed_log`], `java_objects` | the indexed format; pure over `Write` |
+//! | `format` | both behind one writer |
 //! | [`policy`], [`selection`], [`remote`] | which containers, which files, which names; pure |
 //! | `schedule` | which upload is next; pure |
 //! | `listing` | entries of a folder in order, a part at a time |
@@ -23,6 +25,9 @@
 
 pub mod aggregated_log;
 pub mod destination;
+mod format;
+pub mod indexed_log;
+mod java_objects;
 mod listing;
 pub mod policy;
 pub mod remote;
@@ -34,5 +39,6 @@ pub mod tfile;
 mod tfile_reader;
 pub mod upload;
 
+pub use format::Format;
 pub use schedule::{Application, Outcome};
 pub use service::{Listener, LogAggregation, ServiceConfig};

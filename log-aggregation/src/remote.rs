@@ -28,7 +28,7 @@ const BUCKETS: i32 = 10_000;
 const TEMPORARY: &str = ".tmp";
 
 /// Returns the names of an application's folders, from the root downwards. `suffix` is
-/// `<remote-app-log-dir-suffix>-tfile`, or the TFile format's own.
+/// `<remote-app-log-dir-suffix>-tfile`, with the name of the format, or the format's own.
 #[must_use]
 pub fn folder(user: &str, suffix: &str, application: ApplicationId) -> [String; 4] {
     [

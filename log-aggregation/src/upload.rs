@@ -4,15 +4,19 @@
 //! points, nor is a pipe or a folder.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use dir_handle::DirHandle;
 use localize::NodeDirs;
 use records::{ApplicationId, ContainerName, EpochMillis};
 
-use crate::aggregated_log::{Acls, AggregatedLog, Appended};
+use crate::aggregated_log::{Acls, Appended};
 use crate::destination::{Destination, RemoteFile};
+use crate::format::{Format, LogWriter};
+use crate::indexed_log::Description;
 use crate::remote;
 use crate::selection::{Phase, Selection};
 use crate::tfile::Compression;
@@ -38,6 +42,10 @@ pub struct Uploader {
     pub suffix: String,
     /// Name of the node in file names, see [`remote::node_name`].
     pub node: String,
+    /// Format of the files.
+    pub format: Format,
+    /// Host and port of the node, which the files name.
+    pub node_id: String,
     /// Compression of the files.
     pub compression: Compression,
     /// Files that this node keeps of an application that runs for long.
@@ -220,7 +228,9 @@ struct Target<'a> {
     uploader: &'a Uploader,
     folder: [String; 4],
     temporary: String,
-    log: Option<AggregatedLog<Box<dyn RemoteFile>>>,
+    log: Option<LogWriter<Box<dyn RemoteFile>>>,
+    /// Names of the files of this upload that are complete.
+    complete: Vec<String>,
 }
 
 impl Uploader {
@@ -235,6 +245,7 @@ impl Uploader {
             folder,
             temporary: remote::temporary_name(&self.node),
             log: None,
+            complete: Vec::new(),
         };
         let result = self.write_all(upload, &mut target);
         if result.is_err() && target.log.take().is_some() {
@@ -295,20 +306,27 @@ impl Target<'_> {
         if candidates.peek().is_none() {
             return Ok(());
         }
+        if self.log.as_ref().is_some_and(LogWriter::is_full) {
+            self.complete(upload)?;
+        }
         if self.log.is_none() {
             let destination = &self.uploader.destination;
             let log = destination
                 .create(&self.folder, &self.temporary)
                 .and_then(|file| {
-                    let compression = self.uploader.compression;
-                    AggregatedLog::new(file, compression, &upload.user, &upload.acls)
+                    let Uploader {
+                        format,
+                        compression,
+                        ..
+                    } = self.uploader;
+                    LogWriter::new(file, *format, *compression, self.description(upload))
                 });
             self.log = Some(log.map_err(|source| self.error("create", source))?);
         }
         let Some(log) = &mut self.log else {
             return Ok(());
         };
-        let appended = log.append_container(id, |files| {
+        let appended = log.append_container(id, |mut files| {
             for (folder, file) in candidates {
                 if !taken.has_room(&file, then) {
                     taken.uploaded.unfinished.insert(id);
@@ -322,8 +340,9 @@ impl Target<'_> {
                         continue;
                     }
                 };
-                if let Appended::Filled { missing, error } =
-                    files.append(name, file.length, &mut content)?
+                let modified = modified_at(&content);
+                if let Appended::Filled { missing, error } | Appended::Cut { missing, error } =
+                    files.append(name, file.length, modified, &mut content)?
                 {
                     tracing::warn!(container = %id, name, missing, ?error, "this log has become shorter");
                 }
@@ -334,38 +353,55 @@ impl Target<'_> {
         appended.map_err(|source| self.error("write", source))
     }
 
+    fn description(&self, upload: &Upload) -> Description {
+        Description {
+            application: upload.application,
+            owner: upload.user.clone(),
+            acls: upload.acls.to_vec(),
+            node: self.uploader.node_id.clone(),
+        }
+    }
+
     /// Completes the remote file, if there is one, and gives it its name.
     fn complete(&mut self, upload: &Upload) -> Result<Option<RemoteLog>, UploadError> {
         let Some(log) = self.log.take() else {
             return Ok(None);
         };
-        let closed = log.finish().and_then(RemoteFile::close);
-        let renamed = closed.and_then(|()| self.rename(upload));
-        if renamed.is_err() {
+        let completed = self.finish(log, upload);
+        if completed.is_err() {
             // The error that matters is on its way already.
             let destination = &self.uploader.destination;
             let _left = destination.remove(&self.folder, &self.temporary);
         }
-        renamed
-            .map(Some)
-            .map_err(|source| self.error("complete", source))
+        let completed = completed.map_err(|source| self.error("complete", source))?;
+        self.complete.push(completed.name.clone());
+        Ok(Some(completed))
     }
 
-    /// Renames the temporary file. What is there stays: an agent that was started again must not
-    /// replace the logs that it uploaded before.
-    fn rename(&self, upload: &Upload) -> io::Result<RemoteLog> {
+    /// Completes and renames the temporary file. What is there stays: an agent that was started
+    /// again must not replace the logs that it uploaded before.
+    fn finish(
+        &self,
+        log: LogWriter<Box<dyn RemoteFile>>,
+        upload: &Upload,
+    ) -> io::Result<RemoteLog> {
         let Uploader {
             destination, node, ..
         } = self.uploader;
         let names = destination.names(&self.folder)?;
-        let completed_at = (self.uploader.wall_now)();
-        let name = if upload.is_rolling || names.contains(node) {
-            remote::dated_name(node, completed_at)
-        } else {
-            node.clone()
-        };
+        let mut completed_at = (self.uploader.wall_now)();
+        let mut name = node.clone();
+        if upload.is_rolling || names.contains(node) {
+            name = remote::dated_name(node, completed_at);
+            while self.complete.contains(&name) {
+                completed_at.0 += 1;
+                name = remote::dated_name(node, completed_at);
+            }
+        }
+        log.finish(&name, completed_at)?.close()?;
         let keep = self.uploader.files_per_application.saturating_sub(1);
-        let removed = remote::surplus(&names, node, keep);
+        let mut removed = remote::surplus(&names, node, keep);
+        removed.retain(|old| !self.complete.contains(old));
         for old in &removed {
             destination.remove(&self.folder, old)?;
         }
@@ -382,6 +418,17 @@ impl Target<'_> {
         path.push(self.temporary.clone());
         UploadError { step, path, source }
     }
+}
+
+/// Returns when a file was modified; the epoch if the file system does not say.
+fn modified_at(file: &File) -> EpochMillis {
+    let modified = file.metadata().and_then(|metadata| metadata.modified());
+    let since = modified
+        .ok()
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    EpochMillis(since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }))
 }
 
 /// Deletes files that were uploaded while their application runs. Each name has a `/` after it.

@@ -9,6 +9,7 @@ use test_support::ids::{application, container_of};
 
 use super::*;
 use crate::destination::{Destination, RemoteFile};
+use crate::format::Format;
 use crate::policy::Policy;
 use crate::selection::{LogAggregationContext, Selection};
 use crate::tfile::Compression;
@@ -56,6 +57,8 @@ fn uploader(base: &Path, hang: mpsc::Receiver<()>) -> Uploader {
         destination: Box::new(HangsForJoe(Mutex::new(hang))),
         suffix: "logs-tfile".to_owned(),
         node: "host_1".to_owned(),
+        format: Format::TFile,
+        node_id: "host:1".to_owned(),
         compression: Compression::None,
         files_per_application: 3,
         deletes_rolled: true,

@@ -30,6 +30,8 @@ fn uploader(base: &Path) -> Uploader {
         destination: Box::new(LocalDestination::new(base.join("remote/root"), None)),
         suffix: "logs-tfile".to_owned(),
         node: NODE.to_owned(),
+        format: Format::TFile,
+        node_id: "host:45454".to_owned(),
         compression: Compression::None,
         files_per_application: 3,
         deletes_rolled: true,

@@ -11,6 +11,7 @@ use hadoop_fs::{FsConfig, Uri};
 use health_script::HealthScript;
 use launch_context::ContextLimits;
 use localize::config::{DeletionConfig, DirsConfig, DiskHealthConfig, LocalizerConfig};
+use log_aggregation::Format;
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
 use node_script::Script;
@@ -260,6 +261,8 @@ pub struct LogAggregationConfig {
     /// Group of that root if the agent creates it; `None`: the primary group of the agent's user
     /// (`yarn.nodemanager.remote-app-log-dir.groupname`).
     pub remote_group: Option<String>,
+    /// Format of the files, the first of `yarn.log-aggregation.file-formats`.
+    pub format: Format,
     /// Suffix of the folder of a user's buckets: `logs-tfile`.
     pub suffix: String,
     /// Uploads at once (`yarn.nodemanager.logaggregation.threadpool-size-max`).

@@ -36,7 +36,7 @@ fn xml(pairs: &[(&str, &str)]) -> String {
 
 /// Loads a `yarn-site.xml` with these properties; short names are completed with the NodeManager's
 /// prefix.
-fn loaded(pairs: &[(&str, &str)]) -> Loaded {
+pub(in crate::config) fn loaded(pairs: &[(&str, &str)]) -> Loaded {
     let full: Vec<(String, &str)> = pairs
         .iter()
         .map(|(name, value)| {
@@ -58,7 +58,7 @@ fn config(pairs: &[(&str, &str)]) -> Config {
     config.unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-fn problems(pairs: &[(&str, &str)]) -> Vec<String> {
+pub(in crate::config) fn problems(pairs: &[(&str, &str)]) -> Vec<String> {
     let problems = loaded(pairs).config.expect_err("it must not be accepted");
     problems.list().iter().map(ToString::to_string).collect()
 }
@@ -297,8 +297,6 @@ fn logs_are_aggregated_to_local_directories_and_hdfs_and_others_are_warned_of() 
         "{messages:?}"
     );
     assert_eq!(logs(&[elsewhere]).aggregation, None);
-    let formats = ("yarn.log-aggregation.file-formats", "IFile,TFile");
-    assert!(problems(&[enable, formats])[0].contains("TFile"));
     let policy = ("log-aggregation.policy.class", "x.Mine");
     assert!(problems(&[enable, policy])[0].contains("policies"));
     assert!(warnings(&[policy])[0].contains("it is not read without aggregation of logs"));

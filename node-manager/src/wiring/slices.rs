@@ -12,7 +12,7 @@ use container_runtime::monitor::{MemoryPolicy, MonitorOptions};
 use localize::NodeDirs;
 use log_aggregation::destination::{Destination, LocalDestination, UriDestination};
 use log_aggregation::upload::Uploader;
-use log_aggregation::{ServiceConfig, remote};
+use log_aggregation::{Format, ServiceConfig, remote};
 use node_admin::access::AdminRules;
 use node_core::recovery::boot_number;
 use node_core::{CoreConfig, LogAggregation, Machine, ServiceMetadata};
@@ -153,9 +153,13 @@ pub(super) fn log_destination(
     Box::new(destination)
 }
 
-/// Returns the reader of the logs that the node has uploaded; `None`: it uploads none.
+/// Returns the reader of the logs that the node has uploaded; `None`: it uploads none, or in the
+/// indexed format, whose index would have to be read.
 pub(super) fn remote_logs(config: &Config, files: &FileAccess) -> Option<RemoteReader> {
     let logs = config.logs.aggregation.as_ref()?;
+    if logs.format != Format::TFile {
+        return None;
+    }
     let uploaded = UploadedLogs {
         destination: log_destination(logs, files),
         suffix: logs.suffix.clone(),
@@ -182,6 +186,8 @@ pub(super) fn log_uploader(
         destination: destination(logs),
         suffix: logs.suffix.clone(),
         node: remote::node_name(&address.node_id),
+        format: logs.format,
+        node_id: address.node_id.to_string(),
         compression: logs.compression,
         files_per_application: count(logs.files_per_application),
         // A delay is for people who look at the files of containers.

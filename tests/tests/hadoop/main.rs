@@ -24,6 +24,7 @@ mod descriptors;
 mod harness_jars;
 mod harness_java_nm;
 mod hdfs;
+mod indexed_logs;
 mod interop;
 mod like_hadoop;
 mod map_reduce;

@@ -29,10 +29,15 @@ fn options() -> Options {
 
 /// Returns the folder of an application's aggregated logs.
 fn remote_folder(cluster: &Cluster, application_id: &str) -> PathBuf {
+    remote_folder_of(cluster, "tfile", application_id)
+}
+
+/// Returns the folder of an application's aggregated logs in a format.
+fn remote_folder_of(cluster: &Cluster, format: &str, application_id: &str) -> PathBuf {
     let (_, number) = application_id.rsplit_once('_').unwrap();
     let root = cluster.lab.folder().join("tmp/remote-logs");
     root.join(cluster.lab.user())
-        .join("bucket-logs-tfile")
+        .join(format!("bucket-logs-{format}"))
         .join(number)
         .join(application_id)
 }
@@ -61,11 +66,32 @@ fn yarn_logs_prints_what_containers_wrote_also_while_they_run() {
         .with("yarn.nodemanager.log-aggregation.debug-enabled", true);
     let cluster = start_cluster(&RmKind::Hadoop, 4, options);
     logs_of_a_finished_application(&cluster);
-    logs_of_a_running_application(&cluster);
+    logs_of_a_running_application(&cluster, "tfile");
+}
+
+/// The stock setting of HDP. Each upload has a file of its own with its own index.
+#[test]
+fn yarn_logs_reads_the_indexed_format_also_while_containers_run() {
+    tests::require!(java, hadoop);
+    let controller = "org.apache.hadoop.yarn.logaggregation.filecontroller.ifile.LogAggregationIndexedFileController";
+    let options = options()
+        .with("yarn.log-aggregation.file-formats", "IndexedFormat,TFile")
+        .with(
+            "yarn.log-aggregation.file-controller.IndexedFormat.class",
+            controller,
+        )
+        .with("yarn.nodemanager.log-aggregation.compression-type", "gz")
+        .with(
+            "yarn.nodemanager.log-aggregation.roll-monitoring-interval-seconds",
+            1,
+        )
+        .with("yarn.nodemanager.log-aggregation.debug-enabled", true);
+    let cluster = start_cluster(&RmKind::Hadoop, 4, options);
+    logs_of_a_running_application(&cluster, "indexedformat");
 }
 
 /// A container writes a file that its application names as rolled, and one that only ends with it.
-fn logs_of_a_running_application(cluster: &Cluster) {
+fn logs_of_a_running_application(cluster: &Cluster, format: &str) {
     let gate = cluster.gate("rolled");
     let command = format!(
         "(echo open; echo early > $LOG_DIRS/part.1; {}; echo late > $LOG_DIRS/part.2)",
@@ -80,7 +106,7 @@ fn logs_of_a_running_application(cluster: &Cluster) {
     let pattern = ["-rolling_log_pattern", "part"];
     let mut shell = distributed_shell::start_with(&cluster.lab, "rolling", &job, &pattern);
     let id = shell.application_id();
-    let folder = remote_folder(cluster, &id);
+    let folder = remote_folder_of(cluster, format, &id);
     wait::until("a first upload", STATE_DEADLINE, || {
         let names = remote_names(&folder);
         wait::check(names.len() == 1, format!("{names:?}"))
