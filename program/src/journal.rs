@@ -112,7 +112,7 @@ impl<S: Subscriber> Layer<S> for Journal {
 }
 
 /// Target of audit lines, which have their ids in the text.
-const AUDIT: &str = "audit";
+pub(crate) const AUDIT: &str = "audit";
 
 /// Fields of an event.
 #[derive(Default)]

@@ -14,7 +14,7 @@ use tracing_subscriber::{EnvFilter, reload};
 pub use tracing::level_filters::LevelFilter;
 
 use crate::escaped::Escaped;
-use crate::journal::Journal;
+use crate::journal::{AUDIT, Journal};
 
 /// Crates that a filter means when it names the program: those of the node and of the quick start.
 const OF_THE_PROGRAM: [&str; 6] = [
@@ -132,17 +132,25 @@ pub struct Filter {
     apply: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Levels are set for too many targets.
+/// A level that is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyTargets;
+pub enum LevelRefused {
+    /// Levels of too many targets are set already.
+    TooManyTargets,
+    /// The level of audit lines is only configured: who sets levels cannot hide what was done.
+    Audit,
+}
 
-impl fmt::Display for TooManyTargets {
+impl fmt::Display for LevelRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "levels of {SET_MAX} targets are set already")
+        match self {
+            Self::TooManyTargets => write!(f, "levels of {SET_MAX} targets are set already"),
+            Self::Audit => f.write_str("the level of audit lines is that of the configuration"),
+        }
     }
 }
 
-impl std::error::Error for TooManyTargets {}
+impl std::error::Error for LevelRefused {}
 
 impl Filter {
     fn of<S: 'static>(filter: &str, handle: reload::Handle<EnvFilter, S>) -> Self {
@@ -171,8 +179,8 @@ impl Filter {
     /// level of their own.
     ///
     /// # Errors
-    /// [`TooManyTargets`]: then nothing has changed.
-    pub fn set_level(&self, target: &str, level: LevelFilter) -> Result<(), TooManyTargets> {
+    /// [`LevelRefused`]: then nothing has changed.
+    pub fn set_level(&self, target: &str, level: LevelFilter) -> Result<(), LevelRefused> {
         let mut directives = self.lock();
         directives.set(target, level)?;
         (self.apply)(&directives.text());
@@ -208,11 +216,15 @@ struct Directives {
 }
 
 impl Directives {
-    fn set(&mut self, target: &str, level: LevelFilter) -> Result<(), TooManyTargets> {
-        self.set.retain(|(known, _)| known != target);
-        if self.set.len() >= SET_MAX {
-            return Err(TooManyTargets);
+    fn set(&mut self, target: &str, level: LevelFilter) -> Result<(), LevelRefused> {
+        if target == AUDIT {
+            return Err(LevelRefused::Audit);
         }
+        let is_known = self.set.iter().any(|(known, _)| known == target);
+        if !is_known && self.set.len() >= SET_MAX {
+            return Err(LevelRefused::TooManyTargets);
+        }
+        self.set.retain(|(known, _)| known != target);
         self.set.push((target.to_owned(), level));
         Ok(())
     }
@@ -223,31 +235,39 @@ impl Directives {
             let separator = if target.is_empty() { "" } else { "=" };
             text.push_str(&format!(",{target}{separator}{level}"));
         }
+        if !self.set.is_empty() {
+            let audit = level_in(&self.configured, AUDIT);
+            text.push_str(&format!(",{AUDIT}={audit}"));
+        }
         text
     }
 
-    /// Returns the level by the longest directive that the target begins with, as [`EnvFilter`]
-    /// does; the last one counts if there are several.
     fn level(&self, target: &str) -> LevelFilter {
-        let text = with_crates(&self.text());
-        let mut found = (0, LevelFilter::OFF);
-        for directive in text.split(',').map(str::trim) {
-            let (name, level) = match directive.split_once('=') {
-                Some((name, level)) => (name, level.parse().ok()),
-                None => match directive.parse() {
-                    Ok(level) => ("", Some(level)),
-                    Err(_) => (directive, Some(LevelFilter::TRACE)),
-                },
-            };
-            if let Some(level) = level
-                && target.starts_with(name)
-                && name.len() >= found.0
-            {
-                found = (name.len(), level);
-            }
-        }
-        found.1
+        level_in(&self.text(), target)
     }
+}
+
+/// Returns the level of a target by the longest directive of a filter that the target begins with,
+/// as [`EnvFilter`] does; the last one counts if there are several.
+fn level_in(filter: &str, target: &str) -> LevelFilter {
+    let filter = with_crates(filter);
+    let mut found = (0, LevelFilter::OFF);
+    for directive in filter.split(',').map(str::trim) {
+        let (name, level) = match directive.split_once('=') {
+            Some((name, level)) => (name, level.parse().ok()),
+            None => match directive.parse() {
+                Ok(level) => ("", Some(level)),
+                Err(_) => (directive, Some(LevelFilter::TRACE)),
+            },
+        };
+        if let Some(level) = level
+            && target.starts_with(name)
+            && name.len() >= found.0
+        {
+            found = (name.len(), level);
+        }
+    }
+    found.1
 }
 
 fn parsed(filter: &str) -> EnvFilter {
@@ -297,7 +317,7 @@ mod tests {
         directives.set("localize", LevelFilter::TRACE).unwrap();
         directives.set("", LevelFilter::ERROR).unwrap();
         "debug".clone_into(&mut directives.configured);
-        assert_eq!(directives.text(), "debug,localize=trace,error");
+        assert_eq!(directives.text(), "debug,localize=trace,error,audit=debug");
         assert_eq!(directives.level("localize::cache"), LevelFilter::TRACE);
         assert_eq!(directives.level("wire"), LevelFilter::ERROR);
         // The program means its crates, also those that were set before.
@@ -317,9 +337,24 @@ mod tests {
             directives.set(&target, LevelFilter::DEBUG).unwrap();
         }
         let refused = directives.set("more", LevelFilter::DEBUG);
-        assert_eq!(refused, Err(TooManyTargets));
+        assert_eq!(refused, Err(LevelRefused::TooManyTargets));
         directives.set("t0", LevelFilter::WARN).unwrap();
         assert_eq!(directives.level("t0"), LevelFilter::WARN);
+    }
+
+    #[test]
+    fn who_sets_levels_hides_no_audit_lines() {
+        let mut directives = Directives {
+            configured: "info".to_owned(),
+            set: Vec::new(),
+        };
+        let refused = directives.set(AUDIT, LevelFilter::OFF);
+        assert_eq!(refused, Err(LevelRefused::Audit));
+        for target in ["", "audi"] {
+            directives.set(target, LevelFilter::OFF).unwrap();
+        }
+        assert_eq!(directives.level(AUDIT), LevelFilter::INFO);
+        assert_eq!(directives.level("wire"), LevelFilter::OFF);
     }
 
     #[test]

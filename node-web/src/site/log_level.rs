@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, USER_AGENT};
 use maud::{DOCTYPE, html};
 
 use super::Site;
@@ -134,8 +134,9 @@ impl<S: NodeSource> Site<S> {
 fn log_level(levels: &LogLevels, target: &Target, headers: &HeaderMap, user: &str) -> Answer {
     let name = target.parameter("log").map(str::trim).unwrap_or_default();
     let level = target.parameter("level").map(str::trim);
-    if level.is_some() && is_of_another_site(headers) {
-        let why = "A page of another site may not set levels.\n";
+    if level.is_some() && is_browser(headers) {
+        let why = "Levels are not set from a browser, since any page may make it send a request: \
+                   use `yarn daemonlog -setlevel` or `curl`.\n";
         return text(StatusCode::FORBIDDEN, why);
     }
     let lines = if name.is_empty() {
@@ -146,10 +147,14 @@ fn log_level(levels: &LogLevels, target: &Target, headers: &HeaderMap, user: &st
     page(&lines)
 }
 
-/// Returns whether a browser says that a page of another site has made it send the request.
-fn is_of_another_site(headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site");
-    site.is_some_and(|site| site != "same-origin" && site != "none")
+/// Returns whether a browser sends the request, by the rule of Hadoop's filter against cross-site
+/// requests (`RestCsrfPreventionFilter.BROWSER_USER_AGENTS_DEFAULT`).
+fn is_browser(headers: &HeaderMap) -> bool {
+    let agent = headers
+        .get(USER_AGENT)
+        .map(|agent| agent.as_bytes())
+        .unwrap_or_default();
+    agent.starts_with(b"Mozilla") || agent.starts_with(b"Opera")
 }
 
 /// Sets the level, if there is one, and returns the lines that tell the outcome: what stands before
@@ -172,7 +177,11 @@ fn outcome(levels: &LogLevels, name: &str, level: Option<&str>, user: &str) -> V
             None => lines.push(line("Bad Level : ", level)),
             Some(Err(why)) => lines.push(line("Level not set: ", &why)),
             Some(Ok(())) => {
-                tracing::info!(user, "the log level of {shown} is set to {level}");
+                tracing::warn!(
+                    target: "audit",
+                    "USER={}\tOPERATION=Set Log Level\tTARGET=LogLevel\tRESULT=SUCCESS\tDESCRIPTION={shown} to {level}",
+                    user.escape_default()
+                );
                 lines.push([
                     format!("Setting Level to {level} ..."),
                     String::new(),
@@ -224,7 +233,7 @@ fn page(lines: &[[String; 3]]) -> Answer {
                 h3 { "Results" }
                 "\n" (lines)
                 hr;
-                p { "Levels are read with /logLevel?log=NAME and set with /logLevel?log=NAME&level=LEVEL, as `yarn daemonlog` does." }
+                p { "Levels are read with /logLevel?log=NAME and set with /logLevel?log=NAME&level=LEVEL, as `yarn daemonlog` does; browsers only read them." }
             }
         }
     };

@@ -99,10 +99,14 @@ async fn only_administrators_set_levels_where_there_is_authorization() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_sets_no_levels() {
+async fn a_browser_reads_levels_and_sets_none() {
     let (lab, set) = lab(AccessRules::default()).await;
-    let request = "GET /logLevel?log=wire&level=TRACE HTTP/1.1\r\nHost: localhost\r\n\
-                   Sec-Fetch-Site: cross-site\r\nConnection: close\r\n\r\n";
-    assert_eq!(lab.send(request).await.status, 403);
+    for (query, status) in [("", 200), ("&level=TRACE", 403)] {
+        let request = format!(
+            "GET /logLevel?log=wire{query} HTTP/1.1\r\nHost: localhost\r\n\
+             User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\nConnection: close\r\n\r\n"
+        );
+        assert_eq!(lab.send(&request).await.status, status);
+    }
     assert!(set.lock().unwrap().is_empty());
 }
