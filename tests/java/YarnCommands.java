@@ -1,5 +1,6 @@
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
@@ -65,6 +66,12 @@ public final class YarnCommands {
                 } finally {
                     WebServiceClient.destroy();
                 }
+            case "daemonlog":
+                // Its tool is for its own `main` alone, which ends the JVM.
+                Constructor<?> tool = Class.forName("org.apache.hadoop.log.LogLevel$CLI")
+                    .getDeclaredConstructor(Configuration.class);
+                tool.setAccessible(true);
+                return ((Tool) tool.newInstance(conf)).run(rest.toArray(new String[0]));
             default:
                 // `application`, `applicationattempt` and `container` are words of the tool itself.
                 ApplicationCLI application = new ApplicationCLI();

@@ -70,6 +70,7 @@ fn yarn_commands_show_the_node_and_its_containers() {
     cluster.wait_begun(&id, 1);
     let job = Job::running(&cluster, id);
     shows_the_node(&cluster);
+    shows_and_sets_levels(&cluster);
     shows_the_job(&cluster, &job);
     shows_logs_and_signals(&cluster, &job);
     // The signal ends the container although its gate is closed, so that the job fails.
@@ -110,6 +111,23 @@ fn shows_the_node(cluster: &Cluster) {
     }
     // The node measures itself; the first heartbeats may have nothing yet.
     assert_eq!(values(&status, "Resource Utilization by Node").len(), 1);
+}
+
+fn shows_and_sets_levels(cluster: &Cluster) {
+    let web = web_address(cluster);
+    let logger = "org.apache.hadoop.yarn.server.nodemanager.containermanager.localizer";
+    let printed = run(
+        cluster,
+        [
+            &format!("daemonlog -setlevel {web} {logger} WARN"),
+            &format!("daemonlog -getlevel {web} {logger}"),
+            &format!("daemonlog -setlevel {web} {logger} INFO"),
+        ],
+    );
+    for (printed, level) in printed.iter().zip(["WARN", "WARN", "INFO"]) {
+        assert_eq!(values(printed, "Submitted Class Name"), [logger]);
+        assert_eq!(values(printed, "Effective Level"), [level], "{printed}");
+    }
 }
 
 fn shows_the_job(cluster: &Cluster, job: &Job) {
