@@ -1,6 +1,6 @@
 //! Notes of processes that outlive their launcher.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use container_runtime::launch::{Outlives, Planned, SharedExits, end_leftovers, size_in};
 use keeper::{ExitRecords, FoundStart, ProcessIdentity, StartSlots};
@@ -37,6 +37,15 @@ impl Agent {
     }
 
     fn launch(&mut self, command: &str) -> (ContainerId, i32) {
+        self.launch_after(command, |_, _| {})
+    }
+
+    /// Launches a container; `work` is done while its plan is waited for.
+    fn launch_after(
+        &mut self,
+        command: &str,
+        work: impl FnOnce(&Launcher, ContainerSpec),
+    ) -> (ContainerId, i32) {
         let Self { node, runtime } = self;
         let plan = Box::new(node.plan(command));
         let spec = ContainerSpec {
@@ -45,8 +54,14 @@ impl Agent {
             execution_type: ExecutionType::Guaranteed,
             version: 0,
         };
-        let make_plan = Box::new(move || Ok(Planned::Ready(plan)));
+        let (go_on, gone_on) = mpsc::channel::<()>();
+        let make_plan = Box::new(move || {
+            gone_on.recv().unwrap();
+            Ok(Planned::Ready(plan))
+        });
         node.launcher.launch_with(spec, make_plan).unwrap();
+        work(&node.launcher, spec);
+        go_on.send(()).unwrap();
         (spec.id, runtime.block_on(node.launched()))
     }
 
@@ -106,4 +121,23 @@ fn the_next_agent_finds_the_processes_whose_ends_were_not_stored() {
         stat.is_ok_and(|stat| stat.state != 'Z')
     };
     assert!(!leftovers.iter().any(|leftover| lives(&leftover.pid)));
+}
+
+#[test]
+fn a_size_that_changes_before_the_process_starts_is_the_one_it_starts_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut agent, _) = Agent::start(folder.path());
+    let changed = Resource::new(1024, 1);
+    agent.launch_after("exit 0", |launcher, spec| {
+        launcher.change(ContainerSpec {
+            resource: changed,
+            version: 1,
+            ..spec
+        });
+    });
+    agent.runtime.block_on(agent.node.exited());
+    let _root = agent.abandon();
+    let (_slots, found) = StartSlots::open(folder.path()).unwrap();
+    let sizes: Vec<_> = found.iter().map(|start| size_in(&start.remark)).collect();
+    assert_eq!(sizes, [Some(changed)]);
 }
