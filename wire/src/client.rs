@@ -34,6 +34,7 @@ pub use self::error::{BoxedError, LossReason, Operation, RpcError};
 use crate::dial::{DialError, Dialer};
 use crate::frame::{Decoded, FRAME_LENGTH_MAX, FrameDecoder};
 use crate::header::{self, ClientId, MethodName};
+use crate::kerberos::{KerberosLibrary, LIBRARY_TIMEOUT, ServerPrincipal};
 use crate::outbound::Outbound;
 use crate::protection::Protections;
 use crate::service::Method;
@@ -57,7 +58,32 @@ pub enum ClientAuth {
     },
     /// Possession of a token. The server derives the user from the token.
     Token(Token),
+    /// A principal's key. The server derives the user from the principal.
+    Kerberos(KerberosAuth),
 }
+
+/// A login to Kerberos, and the server that it is for.
+#[derive(Clone, Debug)]
+pub struct KerberosAuth {
+    /// The login, with the library that proves it.
+    pub library: Arc<dyn KerberosLibrary>,
+    /// Principal that the server must be.
+    pub server: ServerPrincipal,
+    /// User to name to a server that wants no proof; `None`: such a server is refused
+    /// (`ipc.client.fallback-to-simple-auth-allowed`).
+    pub fall_back_to: Option<String>,
+}
+
+impl PartialEq for KerberosAuth {
+    /// Two are equal that share a login.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.library, &other.library)
+            && self.server == other.server
+            && self.fall_back_to == other.fall_back_to
+    }
+}
+
+impl Eq for KerberosAuth {}
 
 /// Limits of one connection, and the way to open it.
 #[derive(Clone, Debug)]
@@ -150,15 +176,22 @@ impl RpcClient {
         auth: ClientAuth,
         options: &ClientOptions,
     ) -> Result<Self, RpcError> {
-        let deadline = Instant::now() + options.connect_timeout;
+        let mut deadline = Instant::now() + options.connect_timeout;
         let (address, stream) = options.dialer.connect(host, port, deadline).await?;
+        let mut after = options.connect_timeout;
+        if let ClientAuth::Kerberos(_) = auth {
+            // The library's calls have limits of their own, so that its error says whose silence
+            // it was: the look-up with the first step is one call, and later ones only compute.
+            after += LIBRARY_TIMEOUT;
+            deadline += LIBRARY_TIMEOUT;
+        }
         let opening = Self::open(stream, address, protocol, auth, options);
         timeout_at(deadline, opening)
             .await
             .map_err(|_| RpcError::Timeout {
                 address,
                 operation: Operation::Connect,
-                after: options.connect_timeout,
+                after,
             })?
     }
 

@@ -12,6 +12,7 @@
 //! | [`protection`], [`layer`] | levels of protection after the authentication, what protects |
 //! | [`digest_md5`], [`sasl`] | the mechanism and the negotiation that prove a token |
 //! | [`gssapi`] | the mechanism around a GSS library, and the choice of a layer |
+//! | [`kerberos`] | the principal that a server must be; what a library does for a client |
 //! | [`wrapped`] | frames inside the messages of a layer |
 //! | [`dial`] | TCP connections to a host by its name, over all its addresses |
 //! | [`client`], [`server`] | a connection to a server, and a server of many connections |
@@ -34,6 +35,7 @@ pub mod failover;
 pub mod frame;
 pub mod gssapi;
 pub mod header;
+pub mod kerberos;
 pub mod layer;
 mod outbound;
 pub mod protection;

@@ -4,7 +4,7 @@
 //! name a protocol by the Java interface that declares it, for example
 //! `org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB`.
 
-pub use crate::client::{ClientAuth, ClientOptions, LossReason, RpcClient, RpcError};
+pub use crate::client::{ClientAuth, ClientOptions, KerberosAuth, LossReason, RpcClient, RpcError};
 pub use crate::protection::{Protection, Protections};
 pub use crate::server::{RpcServer, RpcServerBuilder, ServerAuth, ServerLimits};
 pub use crate::service::{BoxFuture, Caller, Method, SecretManager, Service, Verified};

@@ -13,13 +13,18 @@
 //! and the response goes as RESPONSE. No sockets and no randomness here: nonces are parameters.
 //! Source: `org.apache.hadoop.ipc.Server` and `org.apache.hadoop.security.SaslRpcClient`.
 
+mod kerberos;
+
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use self::kerberos::{KerberosClient, KerberosStep, initiate, respond};
 use crate::digest_md5::{self, ClientResponse, DigestError, ServerCheck};
 use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
+use crate::gssapi::GssapiError;
+use crate::kerberos::ServerMismatch;
 use crate::layer::Layer;
 use crate::protection::Protections;
 use crate::proto::hadoop_common::RpcSaslProto;
@@ -364,6 +369,30 @@ pub enum SaslError {
     /// A wrong challenge or a wrong proof by the server.
     #[error("the server's digest is wrong")]
     Digest(#[from] DigestError),
+    /// The server does not take Kerberos.
+    #[error("Client cannot authenticate via:[{}]", offered.join(", "))]
+    NoKerberos {
+        /// Methods that the server offers.
+        offered: Vec<String>,
+    },
+    /// The server wants no proof, and would give none.
+    #[error(
+        "Server asks us to fall back to SIMPLE auth, but this client is configured to only allow \
+         secure connections."
+    )]
+    NoProof,
+    /// A message of the mechanism without its token.
+    #[error("Server challenge contains no token")]
+    NoChallenge,
+    /// Another server than the configured one.
+    #[error("Bad Kerberos server principal configuration")]
+    Server(#[source] Box<ServerMismatch>),
+    /// The proof by Kerberos failed on this side.
+    #[error("Kerberos: {0}")]
+    Gssapi(#[from] GssapiError),
+    /// The server refuses the proof.
+    #[error("the server refuses the authentication")]
+    Refused(#[source] Box<RemoteException>),
 }
 
 /// The client's reaction to a server's message.

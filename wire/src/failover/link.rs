@@ -160,7 +160,7 @@ impl Link {
     pub(super) fn set_token(&mut self, token: Token) -> bool {
         let is_new = match &self.config.auth {
             ClientAuth::Token(current) => *current != token,
-            ClientAuth::Simple { .. } => true,
+            ClientAuth::Simple { .. } | ClientAuth::Kerberos(_) => true,
         };
         if is_new {
             self.config.auth = ClientAuth::Token(token);

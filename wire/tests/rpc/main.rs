@@ -8,6 +8,7 @@
 mod calls;
 mod client_alone;
 mod hostile;
+mod kerberos;
 mod lifecycle;
 mod memory;
 mod refused;
