@@ -12,6 +12,7 @@
 //! - [`hostile`]: processes that make their own end hard.
 //! - [`mounts`]: mounts that only one test sees.
 //! - [`HeldPort`]: a port whose server may be down without losing it.
+//! - [`realm`]: a Kerberos realm with its KDC.
 //! - [`Keytool`]: key stores as Java writes them.
 //! - [`skip`]: the end of a test that this machine cannot run.
 //! - [`write_program`]: programs that tests write and execute.
@@ -22,7 +23,7 @@
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
 //! [`HeldPort`] needs the feature `net`, [`Hanging`] `hanging`, [`folders`], [`hostile`] and
-//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`], [`skip`] and
+//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`], [`realm`], [`skip`] and
 //! [`write_program`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
@@ -36,6 +37,7 @@ mod keytool;
 #[cfg(feature = "mounts")]
 pub mod mounts;
 mod program;
+pub mod realm;
 #[cfg(feature = "rpc")]
 pub mod scripted;
 #[cfg(feature = "rpc")]
