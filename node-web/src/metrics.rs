@@ -10,6 +10,7 @@ mod calls;
 mod containers;
 mod decisions;
 mod family;
+mod kerberos;
 mod labels;
 mod logs;
 mod node;
@@ -45,6 +46,8 @@ pub use containers::{ContainerEnds, Launches, Localizations, Resources};
 use containers::ContainerSeries;
 use decisions::DecisionSeries;
 use family::Maker;
+use kerberos::KerberosSeries;
+pub use kerberos::LoginReading;
 use logs::LogSeries;
 use node::NodeGauges;
 use proxy::ProxySeries;
@@ -79,6 +82,7 @@ pub struct Metrics {
     proxy: ProxySeries,
     usage: UsageSeries,
     shuffle: ShuffleSeries,
+    kerberos: KerberosSeries,
 }
 
 impl Metrics {
@@ -102,6 +106,7 @@ impl Metrics {
             proxy: ProxySeries::new(&maker),
             usage: UsageSeries::new(&maker),
             shuffle: ShuffleSeries::new(&maker),
+            kerberos: KerberosSeries::default(),
             registry,
         }
     }
@@ -227,12 +232,19 @@ impl Metrics {
         self.shuffle.watch(Box::new(read));
     }
 
+    /// Makes `read` the source of the gauges of the node's login to Kerberos, at each request for
+    /// them. The first call counts, and makes them.
+    pub fn watch_login(&self, read: impl Fn() -> LoginReading + Send + Sync + 'static) {
+        self.kerberos.watch(&Maker(&self.registry), Box::new(read));
+    }
+
     /// Returns all series in Prometheus' text format 0.0.4.
     #[must_use]
     pub fn encode(&self) -> String {
         self.proxy.refresh();
         self.shuffle.refresh();
         self.refusals.refresh();
+        self.kerberos.refresh();
         TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .expect("every family has a child and a string can always be written to")

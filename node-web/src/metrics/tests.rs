@@ -390,3 +390,24 @@ fn what_a_port_refuses_is_in_its_own_series_at_the_next_request() {
     assert_eq!(risen(&metrics, &before), expected);
     assert_eq!(risen(&metrics, &before), expected, "counted once");
 }
+
+#[test]
+fn a_login_has_series_only_where_there_is_one() {
+    const AGE: &str = "nm_agent_kerberos_login_age_seconds";
+    const FAILING: &str = "nm_agent_kerberos_login_failing";
+    let metrics = Metrics::new();
+    let found = values(&metrics);
+    assert!(!found.contains_key(AGE) && !found.contains_key(FAILING));
+    let asked = std::sync::atomic::AtomicU64::new(0);
+    metrics.watch_login(move || {
+        let times = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        LoginReading {
+            age: (times > 0).then_some(Duration::from_millis(1500)),
+            is_failing: times == 0,
+        }
+    });
+    let found = values(&metrics);
+    assert!(found[AGE].is_nan() && found[FAILING] == 1.0);
+    let found = values(&metrics);
+    assert!(found[AGE] == 1.5 && found[FAILING] == 0.0);
+}
