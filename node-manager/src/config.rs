@@ -11,6 +11,7 @@ mod load;
 mod read_admin;
 mod read_cgroups;
 mod read_history;
+mod read_kerberos;
 mod read_labels;
 mod read_log;
 mod read_logs;
@@ -35,8 +36,8 @@ pub use read_log::LOG_LEVEL;
 pub use reading::{ChangedProperty, Reading};
 pub use sections::{
     AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,
-    ContainerExecutor, ExecutorConfig, HealthConfig, LogAggregationConfig, LogConfig,
-    MonitorConfig, NodeLabelsConfig, ProviderConfig, ProviderSource, RecoveryConfig,
+    ContainerExecutor, ExecutorConfig, HealthConfig, KerberosConfig, LogAggregationConfig,
+    LogConfig, MonitorConfig, NodeLabelsConfig, ProviderConfig, ProviderSource, RecoveryConfig,
     ResourceManagerConfig, SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
 };
 pub use values::MinimumVersion;

@@ -24,6 +24,7 @@
 mod agent;
 mod error;
 mod health;
+mod kerberos;
 mod parts;
 mod ports;
 mod process;

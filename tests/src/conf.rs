@@ -98,6 +98,10 @@ pub struct Options {
     pub state_store: StateStore,
     /// More properties for the `yarn-site.xml` of every process, as name and value.
     pub yarn_site: Vec<(String, String)>,
+    /// More properties for the `core-site.xml` of every process, as name and value.
+    pub core_site: Vec<(String, String)>,
+    /// More variables for the environment of every process, as name and value.
+    pub environment: Vec<(String, String)>,
     /// More files for the `HADOOP_CONF_DIR` of every process, as name and text.
     pub files: Vec<(String, String)>,
 }
@@ -114,6 +118,8 @@ impl Default for Options {
             node_expiry_ms: 60_000,
             state_store: StateStore::None,
             yarn_site: Vec::new(),
+            core_site: Vec::new(),
+            environment: Vec::new(),
             files: Vec::new(),
         }
     }
@@ -124,6 +130,20 @@ impl Options {
     #[must_use]
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.yarn_site.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Adds a property to the `core-site.xml` of every process.
+    #[must_use]
+    pub fn with_core(mut self, name: &str, value: impl ToString) -> Self {
+        self.core_site.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Adds a variable to the environment of every process that is not a container.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: impl ToString) -> Self {
+        self.environment.push((name.to_owned(), value.to_string()));
         self
     }
 

@@ -60,6 +60,7 @@ impl JobClient {
                 "JAVA_TOOL_OPTIONS",
                 format!("-Duser.home={}", lab.home().display()),
             )
+            .envs(lab.environment())
             .current_dir(lab.folder());
         Self {
             process: Process::start(name, &mut command, &lab.log_folder()),

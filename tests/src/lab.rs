@@ -69,7 +69,8 @@ impl Lab {
             .keep();
         let rm_ports = reserve_rm_ports();
         let user = current_user();
-        let core_site = conf::core_site(&folder, &user);
+        let mut core_site = conf::core_site(&folder, &user);
+        core_site.set_all(&options.core_site);
         let yarn_site = conf::yarn_site(&folder, rm_ports, &options);
         for name in ["log", "home", "tmp"] {
             let path = folder.join(name);
@@ -92,6 +93,12 @@ impl Lab {
             user,
             _turn: turn,
         }
+    }
+
+    /// Returns the variables that the test adds to the environment of every process.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        let variables = self.options.environment.iter();
+        variables.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Returns the folder that all files of this test lie in.
@@ -269,6 +276,7 @@ impl Lab {
             folder,
             log_folder: self.log_folder(),
             ports,
+            environment: self.options.environment.clone(),
         }
     }
 }
@@ -299,6 +307,8 @@ pub struct NodeSite {
     pub log_folder: PathBuf,
     /// Ports that the node listens on.
     pub ports: NodePorts,
+    /// More variables of the node's process, as name and value.
+    pub environment: Vec<(String, String)>,
 }
 
 impl NodeSite {
@@ -314,6 +324,7 @@ impl NodeSite {
                 "JAVA_TOOL_OPTIONS",
                 "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             )
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.folder);
     }
 

@@ -170,6 +170,7 @@ fn make_site(rm_port: u16, change: impl FnOnce(&mut Properties)) -> NodeSite {
         folder,
         log_folder,
         ports: ANY_PORTS,
+        environment: Vec::new(),
     };
     let core_site = conf::core_site(&site.folder, &current_user());
     let mut yarn_site = Properties::default();

@@ -182,6 +182,15 @@ pub fn cgroups() -> Result<(), String> {
     hierarchy.map(drop).map_err(|lack| lack.to_string())
 }
 
+/// Requires the programs of a Kerberos realm (Debian: `krb5-kdc`, `krb5-admin-server`,
+/// `krb5-user`).
+///
+/// # Errors
+/// With the program that is missing.
+pub fn kerberos() -> Result<(), String> {
+    test_support::realm::is_possible()
+}
+
 fn runs(program: &str, arguments: &str) -> Result<(), String> {
     let status = Command::new(program)
         .args(arguments.split(' '))

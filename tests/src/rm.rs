@@ -100,7 +100,7 @@ impl ResourceManager {
     /// Starts it, and does not wait for it.
     pub(crate) fn spawn_again(&mut self, lab: &Lab) {
         let mut command = self.kind.command(&self.conf);
-        command.current_dir(lab.folder());
+        command.envs(lab.environment()).current_dir(lab.folder());
         let process = Process::start(&self.name, &mut command, &lab.log_folder());
         self.process = Some(process);
     }

@@ -12,8 +12,8 @@ use hadoop_fs::FsConfig;
 use super::reading::Reading;
 use super::sections::{AdminConfig, Config};
 use super::{
-    keys, read_admin, read_cgroups, read_labels, read_log, read_logs, read_node, read_proxy,
-    read_security, read_services, read_work,
+    keys, read_admin, read_cgroups, read_kerberos, read_labels, read_log, read_logs, read_node,
+    read_proxy, read_security, read_services, read_work,
 };
 
 /// Suggestions take time, and nobody reads more.
@@ -140,10 +140,12 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
     let rm = read_node::resource_manager(reader);
     let recovery = read_node::recovery(reader, &addresses);
     let protections = read_security::rpc_protections(reader);
+    let kerberos = read_kerberos::kerberos(reader);
     Config {
         addresses,
         amrm_proxy: read_proxy::amrm_proxy(reader, &rm, &protections),
         protections,
+        kerberos,
         rm,
         capacity: read_node::capacity(reader),
         scheduler: read_work::scheduler(reader),

@@ -25,11 +25,6 @@ pub(super) const CONTAINER_EXECUTOR: Protection = Protection {
     lack: "containers of all users run as the agent's own user and can read each other's files",
 };
 
-const AUTHENTICATION: Protection = Protection {
-    name: "hadoop.security.authentication",
-    lack: "Kerberos is not supported yet: callers without a token are believed to be who they say",
-};
-
 const AUTHORIZATION: Protection = Protection {
     name: "hadoop.security.authorization",
     lack: "hadoop-policy.xml is not enforced by this agent: each user may call each protocol",
@@ -61,9 +56,8 @@ const INTERMEDIATE_DATA: Protection = Protection {
 };
 
 /// Every protection whose lack [`ACCEPT_UNSAFE`] may accept.
-pub(super) const PROTECTIONS: [&Protection; 10] = [
+pub(super) const PROTECTIONS: [&Protection; 9] = [
     &CONTAINER_EXECUTOR,
-    &AUTHENTICATION,
     &AUTHORIZATION,
     &HTTP,
     &SASL_RESOLVER,
@@ -112,12 +106,6 @@ pub(super) fn unprotected(reader: &mut PropertyReader<'_>, protection: &Protecti
 /// Reads the properties that protect Hadoop's calls and pages.
 pub(super) fn security(reader: &mut PropertyReader<'_>) {
     accepted_names(reader);
-    let method = reader.text(AUTHENTICATION.name).unwrap_or_default();
-    match method.to_ascii_lowercase().as_str() {
-        "simple" | "" => {}
-        "kerberos" => unprotected(reader, &AUTHENTICATION),
-        _ => reader.problem(AUTHENTICATION.name, Expected::OneOf(vec!["simple"])),
-    }
     for (protection, none) in ASKED_BY_TEXT {
         let text = reader.text(protection.name);
         if text.is_some_and(|text| !none.contains(&text.as_str())) {

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use hadoop_conf::{Expected, PropertyReader};
 use users::{ExecutorCfg, Rules, RunAs, UserPattern};
 
-use super::read_security::{CONTAINER_EXECUTOR, is_accepted};
+use super::keys;
+use super::read_kerberos::is_secure;
+use super::read_security::{CONTAINER_EXECUTOR, is_accepted, unprotected};
 use super::sections::{ContainerExecutor, UsersConfig};
 
 /// Name of the helper's file.
@@ -51,7 +53,13 @@ pub(super) fn executor(
     let is_linux = class == Some(ExecutorClass::Linux);
     let users = reader.only_if(is_linux, "without LinuxContainerExecutor", users);
     match class {
-        Some(ExecutorClass::Default) => ContainerExecutor::Own,
+        Some(ExecutorClass::Default) => {
+            // Containers of all users could read the node's keytab.
+            if is_secure(reader) {
+                unprotected(reader, &CONTAINER_EXECUTOR);
+            }
+            ContainerExecutor::Own
+        }
         Some(ExecutorClass::Linux) => {
             if is_accepted(reader, &CONTAINER_EXECUTOR) {
                 return ContainerExecutor::Own;
@@ -80,20 +88,29 @@ fn users(reader: &mut PropertyReader<'_>) -> Option<UsersConfig> {
         reader.flag("yarn.nodemanager.linux-container-executor.nonsecure-mode.limit-users");
     let local_user = reader.text(LOCAL_USER).unwrap_or_default();
     let group = reader.text("yarn.nodemanager.linux-container-executor.group");
-    let pattern = match UserPattern::new(&reader.text(PATTERN).unwrap_or_default()) {
-        Ok(pattern) => pattern,
-        Err(error) => {
+    // In a secure cluster the user is proven, and what limits unproven ones has no meaning, as in
+    // Hadoop.
+    let is_secure = is_secure(reader);
+    let why = "with hadoop.security.authentication = kerberos";
+    let pattern = reader.only_if(!is_secure, why, |reader| {
+        let text = reader.text(PATTERN).unwrap_or_default();
+        UserPattern::new(&text).map_err(|error| {
             let rule = format!("must be a regular expression without look-around: {error}");
             reader.problem(PATTERN, Expected::Rule(rule.into()));
-            return None;
-        }
-    };
+        })
+    });
+    if is_secure {
+        let by_default = keys::find(PATTERN).and_then(|key| key.default);
+        let pattern = UserPattern::new(by_default.unwrap_or_default()).ok()?;
+        let rules = Rules::new(RunAs::Submitter, pattern);
+        return Some(UsersConfig { rules, group });
+    }
     let run_as = if is_limited {
         RunAs::One(local_user)
     } else {
         RunAs::Submitter
     };
-    let rules = Rules::new(run_as, pattern);
+    let rules = Rules::new(run_as, pattern.ok()?);
     Some(UsersConfig { rules, group })
 }
 

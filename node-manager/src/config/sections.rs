@@ -18,6 +18,7 @@ use node_script::Script;
 use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 use shuffle::ShuffleConfig;
+use wire::kerberos::ServerPrincipal;
 use wire::protection::Protections;
 
 use super::capacity::NodeCapacityConfig;
@@ -34,6 +35,8 @@ pub struct Config {
     /// Levels of protection of calls that carry a token, the preferred one first
     /// (`hadoop.rpc.protection`).
     pub protections: Protections,
+    /// Identity of the node; `None`: the cluster is not secure.
+    pub kerberos: Option<KerberosConfig>,
     /// Resources that the node offers.
     pub capacity: NodeCapacityConfig,
     /// The container scheduler.
@@ -139,6 +142,24 @@ pub struct ResourceManagerConfig {
     /// Completed containers are remembered this long for the RM
     /// (`yarn.nodemanager.duration-to-track-stopped-containers`).
     pub stopped_containers_tracked_ms: u64,
+}
+
+/// Identity of the node in a secure cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KerberosConfig {
+    /// Principal of the node, perhaps with `_HOST` (`yarn.nodemanager.principal`).
+    pub principal: String,
+    /// File with the principal's key (`yarn.nodemanager.keytab`).
+    pub keytab: PathBuf,
+    /// Principal that a ResourceManager must be (`yarn.resourcemanager.principal`).
+    pub resource_manager: ServerPrincipal,
+    /// Whether the node calls a ResourceManager that wants no proof
+    /// (`ipc.client.fallback-to-simple-auth-allowed`).
+    pub falls_back_to_simple: bool,
+    /// Shortest time between two logins after a failure, in seconds.
+    pub relogin_after_s: u64,
+    /// The first login is made within so long of the start, in milliseconds.
+    pub first_login_within_ms: u64,
 }
 
 /// Configuration of the AMRMProxy.

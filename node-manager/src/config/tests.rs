@@ -1,5 +1,6 @@
 //! Whole configurations, good and bad.
 
+mod kerberos;
 mod labels;
 mod odd_values;
 mod proxy;

@@ -106,6 +106,10 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
     pub async fn run(&mut self, registered: impl FnOnce() + Send) -> Result<Ended, UpdaterError> {
         let mut registered = Some(registered);
         let stop = self.parts.stop.clone();
+        let pause = sleep(self.parts.config.first_pause);
+        if stop.run_until_cancelled(pause).await.is_none() {
+            return Ok(Ended::Stopping);
+        }
         loop {
             tokio::select! {
                 biased;

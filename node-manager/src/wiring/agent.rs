@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::AgentError;
 use super::health::{FirstVerdicts, HealthThreads};
+use super::kerberos;
 use super::parts::{self, Folders, Threads};
 use super::ports::Ports;
 use super::process::Process;
@@ -93,7 +94,7 @@ impl Agent {
         let (handle, inbox) = core_task::channel();
         let mut recovery = Recovery::open(&config.recovery)?;
         let (environment, kept) = (&process.environment, recovery.as_mut());
-        let (shared, update_task) = make_shared(&config, environment, handle, kept)?;
+        let (shared, update_task) = make_shared(&config, environment, handle, kept).await?;
         let (reloader, orders) = Reloader::new(&config, &process, &shared);
         let mut ports = Ports::listen(&config, &process, &shared).await?;
         let mut folders = Folders::start(&config, &shared, recovery.as_ref())?;
@@ -311,7 +312,7 @@ fn spawn_core(
 
 /// Makes the services that several parts hold, and, with the AMRMProxy, its task that updates
 /// nodes.
-fn make_shared(
+async fn make_shared(
     config: &Config,
     environment: &BTreeMap<String, String>,
     handle: Handle,
@@ -323,6 +324,7 @@ fn make_shared(
         None => Clock::start(),
     };
     let metrics = Arc::new(Metrics::new());
+    let identity = kerberos::identity(config.kerberos.as_ref(), &metrics).await?;
     let secrets: Arc<NodeSecrets> = Arc::default();
     if let Some(recovery) = recovery.as_deref_mut() {
         recovery.restore_keys(&secrets);
@@ -353,6 +355,7 @@ fn make_shared(
         files,
         archives,
         users,
+        identity,
     };
     Ok((shared, update_task))
 }

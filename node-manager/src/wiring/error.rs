@@ -43,6 +43,9 @@ pub enum AgentError {
     /// A provider of the node's labels or attributes cannot be started.
     #[error(transparent)]
     NodeLabels(#[from] ProviderError),
+    /// The cluster is secure, and the library for that is missing.
+    #[error("starting Kerberos (hadoop.security.authentication)")]
+    Kerberos(#[source] gssapi::StartError),
     /// A thread or port cannot be had.
     #[error("starting {what}")]
     Start {

@@ -77,9 +77,9 @@ pub(super) fn make_updater(
 ) -> (NodeStatusUpdater, CancellationToken) {
     let stop = CancellationToken::new();
     let updater = NodeStatusUpdater::new(UpdaterParts {
-        config: slices::updater(config),
+        config: slices::updater(config, shared.identity.first_pause),
         node,
-        tracker: Link::new(slices::rm_link(config)),
+        tracker: Link::new(slices::rm_link(config, shared.identity.auth.clone())),
         handle: shared.handle.clone(),
         secrets: Arc::clone(&shared.secrets),
         metrics: Arc::clone(&shared.metrics),

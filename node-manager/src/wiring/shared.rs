@@ -11,6 +11,7 @@ use service::Vitals;
 use tokio::sync::Notify;
 use users::Users;
 
+use super::kerberos::Identity;
 use super::recovery::Outliving;
 use crate::clock::Clock;
 use crate::core_task::Handle;
@@ -31,6 +32,8 @@ pub(super) struct Shared {
     pub(super) archives: Arc<Pool>,
     /// Accounts that containers run as; `None`: they run as this process's user.
     pub(super) users: Option<Arc<Users>>,
+    /// Who the node is to the ResourceManager.
+    pub(super) identity: Identity,
     /// Vital signs of the parts that make progress.
     pub(super) vitals: Vitals,
     /// `None`: containers end with the agent.

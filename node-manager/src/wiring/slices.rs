@@ -197,8 +197,9 @@ pub(super) fn log_uploader(
     Some((threads, uploader))
 }
 
-pub(super) fn updater(config: &Config) -> UpdaterConfig {
+pub(super) fn updater(config: &Config, first_pause: Duration) -> UpdaterConfig {
     UpdaterConfig {
+        first_pause,
         minimum_version: config.rm.minimum_version.clone(),
         heartbeat_interval: Duration::from_millis(config.rm.heartbeat_interval_ms.max(1)),
         heartbeat_interval_max: Duration::from_millis(config.rm.nm_expiry_interval_ms.max(1)),
@@ -248,16 +249,15 @@ pub(super) fn monitor(config: &Config) -> MonitorOptions {
     }
 }
 
-pub(super) fn rm_link(config: &Config) -> LinkConfig {
+pub(super) fn rm_link(config: &Config, auth: ClientAuth) -> LinkConfig {
     let trackers = config.rm.endpoints.iter();
     let addresses = trackers.map(|rm| rm.resource_tracker.to_string());
     LinkConfig {
         endpoints: Arc::new(Endpoints::new(addresses.collect())),
         protocol: resource_tracker::PROTOCOL,
-        auth: ClientAuth::Simple {
-            user: node_identity::own_user(),
-        },
+        auth,
         options: ClientOptions {
+            protections: config.protections.clone(),
             connect_timeout: RM_CONNECT_TIMEOUT,
             call_timeout: RM_CALL_TIMEOUT,
             ..ClientOptions::default()

@@ -54,6 +54,7 @@ mod recovery;
 mod registration;
 mod relabelled;
 mod restart;
+mod secure;
 mod shell;
 mod shutdown;
 mod waits;

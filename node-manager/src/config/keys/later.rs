@@ -13,7 +13,6 @@ use hadoop_conf::{Key, key};
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.
 pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.container-executor.exit-code-file.timeout-ms", Some("2000"), Millis),
-    key(Later, YarnDefault, "yarn.nodemanager.keytab", Some("/etc/krb5.keytab"), Text),
     key(Later, YarnDefault, "yarn.nodemanager.container-localizer.log.level", Some("INFO"), Text),
     key(Later, YarnDefault, "yarn.nodemanager.remote-app-log-dir-include-older", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.webapp.https.address", Some("0.0.0.0:8044"), Address),
@@ -62,7 +61,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.runtime.linux.runc.image-tag-to-manifest-plugin.num-manifests-to-cache", Some("10"), Count),
     key(Later, YarnDefault, "yarn.nodemanager.runtime.linux.runc.hdfs-manifest-to-resources-plugin.stat-cache-timeout-interval-secs", Some("360"), Seconds),
     key(Later, YarnDefault, "yarn.nodemanager.runtime.linux.runc.hdfs-manifest-to-resources-plugin.stat-cache-size", Some("500"), Count),
-    key(Later, YarnDefault, "yarn.nodemanager.principal", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.aux-services.manifest.enabled", Some("false"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.aux-services.manifest", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.aux-services.manifest.reload-ms", Some("0"), Millis),

@@ -2,7 +2,7 @@
 
 use hadoop_conf::DefaultSource::{Code, CoreDefault, YarnDefault};
 use hadoop_conf::KeyClass::{Honoured, Later};
-use hadoop_conf::Unit::{ClassName, Flag, List, Millis, Text};
+use hadoop_conf::Unit::{ClassName, Flag, List, Millis, Seconds, Text};
 use hadoop_conf::{Key, key};
 
 /// Properties that are read of `core-default.xml` and of the rest of `yarn-default.xml`.
@@ -10,6 +10,10 @@ use hadoop_conf::{Key, key};
 pub(super) const RELATED: &[Key] = &[
     key(Honoured, CoreDefault, "hadoop.tmp.dir", Some("/tmp/hadoop-${user.name}"), Text),
     key(Honoured, CoreDefault, "hadoop.security.authorization", Some("false"), Flag),
+    key(Honoured, CoreDefault, "hadoop.kerberos.min.seconds.before.relogin", Some("60"), Seconds),
+    key(Honoured, CoreDefault, "ipc.client.fallback-to-simple-auth-allowed", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.resourcemanager.principal", None, Text),
+    key(Honoured, Code, "yarn.resourcemanager.principal.pattern", None, Text),
     key(Honoured, CoreDefault, "hadoop.http.authentication.type", Some("simple"), Text),
     key(Honoured, CoreDefault, "hadoop.http.authentication.simple.anonymous.allowed", Some("true"), Flag),
     key(Honoured, CoreDefault, "hadoop.security.instrumentation.requires.admin", Some("false"), Flag),

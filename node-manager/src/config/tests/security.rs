@@ -7,12 +7,7 @@ use wire::protection::Protection;
 const ACCEPT: &str = "agent.accept-unsafe";
 
 /// Settings that can be accepted, with a part of what the message says.
-const REFUSED: [(&str, &str, &str); 9] = [
-    (
-        "hadoop.security.authentication",
-        "Kerberos",
-        "not supported yet",
-    ),
+const REFUSED: [(&str, &str, &str); 8] = [
     ("hadoop.security.authorization", "true", "not enforced"),
     (
         "hadoop.http.authentication.type",
@@ -121,20 +116,25 @@ fn a_missing_protection_that_is_accepted_by_name_is_warned_of() {
 
 #[test]
 fn each_missing_protection_is_accepted_for_itself() {
-    let kerberos = ("hadoop.security.authentication", "kerberos");
+    let pages = ("hadoop.http.authentication.type", "kerberos");
     let authorization = ("hadoop.security.authorization", "true");
-    let told = problems(&[kerberos, authorization, (ACCEPT, kerberos.0)]);
+    let told = problems(&[pages, authorization, (ACCEPT, pages.0)]);
     assert!(
         told.len() == 1 && told[0].contains(authorization.0),
         "{told:?}"
     );
-    let both = "hadoop.security.authentication, hadoop.security.authorization";
-    config(&[kerberos, authorization, (ACCEPT, both)]);
+    let both = "hadoop.http.authentication.type, hadoop.security.authorization";
+    config(&[pages, authorization, (ACCEPT, both)]);
 }
 
 #[test]
 fn a_name_that_cannot_be_accepted_is_a_problem() {
-    for name in ["yarn.acl.enable", "hadoop.rpc.protection", "*"] {
+    for name in [
+        "yarn.acl.enable",
+        "hadoop.rpc.protection",
+        "hadoop.security.authentication",
+        "*",
+    ] {
         let told = problems(&[(ACCEPT, name)]);
         assert!(
             told.len() == 1 && told[0].contains(&format!("{name} is none of")),

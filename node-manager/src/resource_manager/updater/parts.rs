@@ -21,6 +21,8 @@ use crate::secrets::NodeSecrets;
 /// How the node behaves toward the ResourceManager.
 #[derive(Clone, Debug)]
 pub struct UpdaterConfig {
+    /// Before the first registration.
+    pub first_pause: Duration,
     /// Between two heartbeats, until the ResourceManager names an interval and when it names none.
     pub heartbeat_interval: Duration,
     /// Upper limit on the interval: the ResourceManager would take the node for lost.

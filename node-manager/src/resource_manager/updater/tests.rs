@@ -77,6 +77,7 @@ impl World {
         let clock = Clock::start();
         tokio::spawn(core_task::run(core, perform, inbox, events, clock));
         let mut config = UpdaterConfig {
+            first_pause: Duration::ZERO,
             heartbeat_interval: INTERVAL,
             heartbeat_interval_max: Duration::from_secs(600),
             retry_interval: Duration::from_secs(30),

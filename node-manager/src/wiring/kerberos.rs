@@ -1,0 +1,64 @@
+//! The node's login to Kerberos: started with the agent, used by the first connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gssapi::{Login, LoginConfig, LoginStatus};
+use node_web::metrics::{LoginReading, Metrics};
+use rand::RngExt as _;
+use tokio::task::spawn_blocking;
+use wire::client::{ClientAuth, KerberosAuth};
+use wire::kerberos::with_host;
+
+use super::error::AgentError;
+use crate::config::KerberosConfig;
+use crate::node_identity;
+
+/// The identity with which the node calls the ResourceManager.
+pub(super) struct Identity {
+    pub(super) auth: ClientAuth,
+    /// Pause before the first login: the nodes of a large cluster may start together.
+    pub(super) first_pause: Duration,
+}
+
+/// Loads the library in a secure cluster. Asks the name service for this machine's name, and no
+/// KDC.
+pub(super) async fn identity(
+    config: Option<&KerberosConfig>,
+    metrics: &Metrics,
+) -> Result<Identity, AgentError> {
+    let user = node_identity::own_user();
+    let Some(config) = config else {
+        return Ok(Identity {
+            auth: ClientAuth::Simple { user },
+            first_pause: Duration::ZERO,
+        });
+    };
+    let host = spawn_blocking(gssapi::local_host).await.unwrap_or_default();
+    let login = Login::start(LoginConfig {
+        principal: with_host(&config.principal, &host),
+        keytab: config.keytab.clone(),
+        relogin_after: Duration::from_secs(config.relogin_after_s),
+    });
+    let login = Arc::new(login.map_err(AgentError::Kerberos)?);
+    let watched = Arc::clone(&login);
+    metrics.watch_login(move || {
+        let LoginStatus {
+            last_good,
+            is_failing,
+        } = watched.status();
+        LoginReading {
+            age: last_good,
+            is_failing,
+        }
+    });
+    let pause_ms = rand::rng().random_range(0..=config.first_login_within_ms);
+    Ok(Identity {
+        auth: ClientAuth::Kerberos(KerberosAuth {
+            library: Arc::clone(&login) as _,
+            server: config.resource_manager.clone(),
+            fall_back_to: config.falls_back_to_simple.then_some(user),
+        }),
+        first_pause: Duration::from_millis(pause_ms),
+    })
+}
