@@ -37,6 +37,10 @@ impl Lab {
     fn start(base: &Path, change: impl FnOnce(&mut Properties)) -> Self {
         let small = base.join("small");
         fs::create_dir(&small).unwrap();
+        // What the path names while the disk is out takes no files, or a check at that moment would
+        // find it good.
+        small_disk(&small, SMALL);
+        set_writable(&small, false);
         small_disk(&small, SMALL);
         let (local, log) = (base.join("local"), base.join("log"));
         let both = |large: &Path, name: &str| {
