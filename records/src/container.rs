@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Guarantee class of a container's resources (Hadoop: `ExecutionType`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub enum ExecutionType {
     /// Resources are reserved: the container starts at once and is never evicted. Default of an
     /// unset field.
@@ -58,7 +62,7 @@ pub enum ContainerSubState {
 
 /// Exit status of a container (Hadoop: `ContainerExitStatus`). Values from 0 to 255 come from the
 /// process; negative ones are defined by YARN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ContainerExitStatus(pub i32);
 
 impl ContainerExitStatus {

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Bits of a container id below the epoch (Hadoop: `ContainerId.CONTAINER_ID_BITMASK`, 40 bits).
@@ -32,7 +33,8 @@ impl ParseIdError {
 
 /// Id of an application: the RM's start time and a sequence number
 /// (`application_1700000000000_0007`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "(i64, i32)", into = "(i64, i32)")]
 pub struct ApplicationId {
     /// Start time of the RM, in milliseconds since the epoch.
     pub cluster_timestamp: i64,
@@ -51,7 +53,8 @@ pub struct ApplicationAttemptId {
 
 /// Id of an attempt's container, as it comes in protocol messages. Its text is that of its
 /// [`name`](Self::name) and is read back as a [`ContainerName`] only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "(i64, i32, i32, i64)", into = "(i64, i32, i32, i64)")]
 pub struct ContainerId {
     /// Attempt that the container was allocated to.
     pub attempt: ApplicationAttemptId,
@@ -67,7 +70,8 @@ pub struct ContainerId {
 /// and the text has neither a sign nor an epoch: that of -1 is that of 2^40 - 1. So a name is
 /// compared with names alone, and [`ids`](Self::ids) leads back. A node admits no container whose
 /// name another one on it has, so a name means at most one container there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "(i64, i32, i32, i64)", into = "(i64, i32, i32, i64)")]
 pub struct ContainerName {
     attempt: ApplicationAttemptId,
     /// Epoch and container number, as the text has them: never negative.
@@ -302,6 +306,50 @@ impl FromStr for NodeId {
             })
         };
         parse().ok_or_else(|| ParseIdError::new("node id", text))
+    }
+}
+
+/// Cluster timestamp and number: the form of stored records.
+impl From<(i64, i32)> for ApplicationId {
+    fn from((cluster_timestamp, id): (i64, i32)) -> Self {
+        Self::new(cluster_timestamp, id)
+    }
+}
+
+impl From<ApplicationId> for (i64, i32) {
+    fn from(id: ApplicationId) -> Self {
+        (id.cluster_timestamp, id.id)
+    }
+}
+
+/// Cluster timestamp, application, attempt and container, which has its sign: the form of stored
+/// records.
+impl From<(i64, i32, i32, i64)> for ContainerId {
+    fn from((cluster_timestamp, application, attempt, id): (i64, i32, i32, i64)) -> Self {
+        let application = ApplicationId::new(cluster_timestamp, application);
+        application.attempt(attempt).container(id)
+    }
+}
+
+impl From<ContainerId> for (i64, i32, i32, i64) {
+    fn from(container: ContainerId) -> Self {
+        let ContainerId { attempt, id } = container;
+        let application = attempt.application_id;
+        let (cluster_timestamp, number) = application.into();
+        (cluster_timestamp, number, attempt.attempt_id, id)
+    }
+}
+
+impl From<(i64, i32, i32, i64)> for ContainerName {
+    fn from(parts: (i64, i32, i32, i64)) -> Self {
+        ContainerId::from(parts).name()
+    }
+}
+
+impl From<ContainerName> for (i64, i32, i32, i64) {
+    fn from(name: ContainerName) -> Self {
+        let ContainerName { attempt, id } = name;
+        attempt.container(id).into()
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Memory and virtual cores (Hadoop: `org.apache.hadoop.yarn.api.records.Resource`).
 ///
 /// Covers only the two resource types that decide whether a container may start. Further resource
 /// types stay in the bytes of the container token, unread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resource {
     /// Memory in mebibytes.
     pub memory_mb: u64,

@@ -5,18 +5,24 @@
 use std::ops::Add;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Milliseconds since a beginning that the agent chose: its start or, with recovery, a time before
 /// the machine's. Monotonic: never decreases, unaffected by changes of the wall clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct MonoMillis(pub u64);
 
 /// Milliseconds since 1970-01-01 UTC, as Hadoop writes times on the wire. May jump when the clock
 /// is set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct EpochMillis(pub i64);
 
 /// A reading of both clocks, taken together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Now {
     /// Time for durations and deadlines.
     pub mono: MonoMillis,

@@ -1,6 +1,7 @@
 //! Vocabulary of the container scheduler: events in, actions out, their reasons, and refusals.
 
 use records::{ApplicationId, ContainerExitStatus, ContainerId, ExecutionType, Resource};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::config::RuntimeSettings;
@@ -8,7 +9,7 @@ use crate::container_spec::ContainerSpec;
 use crate::retry::ContainerRetryContext;
 
 /// Input of the scheduler: something happened outside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// `startContainers` accepted this container; its resources must be localized.
     Start(ContainerSpec),
@@ -38,6 +39,7 @@ pub enum Event {
         /// Container whose localization failed.
         id: ContainerId,
         /// Error text for the AM and for people.
+        #[serde(skip)]
         diagnostics: String,
     },
     /// Answer to [`Action::Launch`]: the container's process exists.
@@ -51,6 +53,7 @@ pub enum Event {
         /// came before the process was created.
         status: ContainerExitStatus,
         /// Error text for the AM and for people.
+        #[serde(skip)]
         diagnostics: String,
     },
     /// No process of the container is left, so its resources are free. `Exited` follows once the
@@ -63,6 +66,7 @@ pub enum Event {
         /// Exit status of the process; 128 + signal if a signal ended it.
         status: ContainerExitStatus,
         /// End of the error output, for the AM and for people; may be empty.
+        #[serde(skip)]
         diagnostics: String,
     },
     /// Answer to [`Action::Pause`]: the container is frozen.
@@ -123,6 +127,7 @@ pub enum Event {
         /// Container whose diagnostics are extended.
         id: ContainerId,
         /// Text to append.
+        #[serde(skip)]
         diagnostics: String,
     },
     /// The offset of local time from UTC changed. Diagnostics are stamped in local time.
@@ -134,8 +139,59 @@ pub enum Event {
     Tick,
 }
 
+impl Event {
+    /// Returns the event without the diagnostics, which nothing that the scheduler does depends on.
+    #[must_use]
+    pub fn without_diagnostics(&self) -> Self {
+        let diagnostics = String::new();
+        match self {
+            Self::LocalizationFailed { id, .. } => Self::LocalizationFailed {
+                id: *id,
+                diagnostics,
+            },
+            Self::LaunchFailed { id, status, .. } => Self::LaunchFailed {
+                id: *id,
+                status: *status,
+                diagnostics,
+            },
+            Self::Exited { id, status, .. } => Self::Exited {
+                id: *id,
+                status: *status,
+                diagnostics,
+            },
+            Self::Annotate { id, .. } => Self::Annotate {
+                id: *id,
+                diagnostics,
+            },
+            Self::Start(_)
+            | Self::RetryPolicy { .. }
+            | Self::CanRollBack { .. }
+            | Self::Localized(_)
+            | Self::Launched(_)
+            | Self::ProcessesGone(_)
+            | Self::Paused { .. }
+            | Self::FrozenMemory { .. }
+            | Self::Resumed(_)
+            | Self::PauseFailed(_)
+            | Self::CleanedUp(_)
+            | Self::Restart(_)
+            | Self::Kill { .. }
+            | Self::KillApplication { .. }
+            | Self::Update(_)
+            | Self::NodeResource(_)
+            | Self::QueuingLimit(_)
+            | Self::Drain(_)
+            | Self::Settings(_)
+            | Self::EstimateWaits
+            | Self::Forget(_)
+            | Self::UtcOffset { .. }
+            | Self::Tick => self.clone(),
+        }
+    }
+}
+
 /// Output of the scheduler: work that the caller must do, in the order given.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[must_use]
 pub enum Action {
     /// Fetch the container's resources to the local disk; answer `Localized` or
@@ -173,7 +229,7 @@ pub enum Action {
 }
 
 /// Final result of a container. Each container has exactly one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Container that finished.
     pub id: ContainerId,
@@ -184,7 +240,7 @@ pub struct Completion {
 }
 
 /// A decision and its reason, for people and metrics.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
     /// A container joined the queue of its type and waits for resources.
     Queued {
@@ -294,7 +350,7 @@ pub enum Note {
 }
 
 /// Reason why an opportunistic container is not admitted to the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RejectReason {
     /// The queue is full: `yarn.nodemanager.opportunistic-containers-max-queue-length` containers
     /// wait already or, under `BY_RESOURCES`, the containers that run and wait leave too few
@@ -307,7 +363,7 @@ pub enum RejectReason {
 }
 
 /// Reason why a container lost its place in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ShedReason {
     /// Too many containers waited.
     QueueLength {
@@ -326,7 +382,7 @@ pub enum ShedReason {
 }
 
 /// Containers that a drain of the node ends. Each extent includes those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DrainExtent {
     /// Opportunistic containers that have not started. None starts or waits from now on; running
     /// and frozen ones go on.
@@ -338,7 +394,7 @@ pub enum DrainExtent {
 }
 
 /// Reason why a frozen container is killed instead of thawed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PauseEnd {
     /// The container has been frozen for [`crate::ContainerSchedulerConfig::pause_max_ms`].
     TooLong,
@@ -348,7 +404,7 @@ pub enum PauseEnd {
 }
 
 /// Requester and reason of a kill. Decides exit status and diagnostics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KillReason {
     /// `stopContainers` by the container's AM: -105.
     ApplicationMaster,
@@ -369,7 +425,7 @@ pub enum KillReason {
 
 /// Limits that the RM sets for the opportunistic queue of this node (Hadoop:
 /// `ContainerQueuingLimit`, heartbeat response field 15).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerQueuingLimit {
     /// Queued opportunistic containers; `None` (the wire's -1): no limit by length.
     pub max_queue_length: Option<usize>,

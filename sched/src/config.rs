@@ -1,5 +1,7 @@
 //! Configuration of the container scheduler, and the bounds of everything in it that grows.
 
+use serde::{Deserialize, Serialize};
+
 use crate::node_load::LoadComparator;
 use crate::utilization::VmemPmemRatio;
 
@@ -25,7 +27,7 @@ const _: () = assert!(
 );
 
 /// Bound of the opportunistic queue (`yarn.nodemanager.opportunistic-containers-queue-policy`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpportunisticContainersQueuePolicy {
     /// Hadoop's `BY_QUEUE_LEN`: the number of waiting containers is bounded.
     #[default]
@@ -35,7 +37,7 @@ pub enum OpportunisticContainersQueuePolicy {
 }
 
 /// Slice of the configuration that the scheduler needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerSchedulerConfig {
     /// `yarn.nodemanager.opportunistic-containers-queue-policy`: bound of the queue.
     pub queue_policy: OpportunisticContainersQueuePolicy,
@@ -76,7 +78,7 @@ pub struct ContainerSchedulerConfig {
 ///
 /// A shorter queue admits nobody until it has shrunk, and sheds nobody. A container that is frozen
 /// keeps the time at which its pause ends, one that waits for its next launch the time of that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeSettings {
     /// Bound of the queue.
     pub queue_policy: OpportunisticContainersQueuePolicy,

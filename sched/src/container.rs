@@ -1,6 +1,7 @@
 //! State of one container.
 
 use records::{ContainerExitStatus, MonoMillis};
+use serde::{Deserialize, Serialize};
 
 use crate::container_spec::ContainerSpec;
 use crate::container_state::ContainerState;
@@ -10,7 +11,7 @@ use crate::retry::Retries;
 use crate::view::{ContainerSummary, ContainerView};
 
 /// Estimated wait of a queued container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Estimate {
     /// No estimate was made since the container joined the queue.
     Open,
@@ -21,7 +22,7 @@ pub(crate) enum Estimate {
 }
 
 /// Pause in an earlier run of the agent, which goes on once the container is frozen again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EarlierPause {
     /// Place among the waiting containers.
     pub(crate) place: QueuePlace,
@@ -30,7 +31,7 @@ pub(crate) struct EarlierPause {
 }
 
 /// State of one container that the scheduler keeps.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Container {
     pub(crate) spec: ContainerSpec,
     pub(crate) state: ContainerState,
@@ -48,6 +49,7 @@ pub(crate) struct Container {
     /// Pause before the container was taken over; dropped with the state that it was taken over in.
     pub(crate) earlier_pause: Option<EarlierPause>,
     pub(crate) exit_status: ContainerExitStatus,
+    #[serde(skip)]
     pub(crate) diagnostics: Diagnostics,
     /// Retry policy and the retries so far.
     pub(crate) retries: Retries,
@@ -75,6 +77,20 @@ impl Container {
             can_roll_back: false,
             forget_when_done: false,
         }
+    }
+
+    /// Returns the container without its diagnostics, which no decision depends on.
+    pub(crate) fn without_diagnostics(&self) -> Self {
+        Self {
+            diagnostics: Diagnostics::default(),
+            retries: self.retries.clone(),
+            ..*self
+        }
+    }
+
+    /// Returns the milliseconds that the container ran before its current state, pauses excluded.
+    pub(crate) const fn ran_before_ms(&self) -> u64 {
+        self.ran_before_ms
     }
 
     /// Returns whether a failure may lead to another launch instead of the container's end.

@@ -13,6 +13,7 @@
 //! - `draining`: the end of containers of a node that is drained
 //! - `room`: starts, evictions, sheds
 //! - `waits`: estimates of queue waits
+//! - `snapshot`: the state as a value
 //! - `invariants`: conditions that hold between events
 
 mod draining;
@@ -22,6 +23,7 @@ mod lifecycle;
 mod recovery;
 mod retrying;
 mod room;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -51,6 +53,7 @@ use crate::view::{
 
 pub use self::recovery::{RecoveredContainer, RecoveredStage};
 use self::room::Change;
+pub use self::snapshot::{SchedulerSnapshot, SnapshotError};
 use self::waits::TYPICAL_ASK_AT_FIRST;
 
 /// Decides which containers run. The crate's documentation shows how to drive it.

@@ -1,9 +1,10 @@
 //! A container as the scheduler knows it before it has done anything.
 
 use records::{ContainerId, ExecutionType, Resource};
+use serde::{Deserialize, Serialize};
 
 /// Container as its token describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerSpec {
     /// Id, unique on the node.
     pub id: ContainerId,

@@ -4,6 +4,7 @@
 mod tests;
 
 use records::{ContainerState as WireState, ContainerSubState};
+use serde::{Deserialize, Serialize};
 
 use crate::queue_order::QueuePlace;
 
@@ -32,7 +33,7 @@ use crate::queue_order::QueuePlace;
 /// a kill, to `Killing`. `Resuming` may also lead to `Pausing`, when the container becomes a victim
 /// again before the thaw is answered. `order` counts up over all containers: a smaller number is an
 /// earlier start. A smaller `place` starts earlier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ContainerState {
     /// The container's resources are being fetched to the local disk.
     Localizing,
@@ -91,7 +92,7 @@ pub enum ContainerState {
 }
 
 /// Result of a container. Hadoop represents the results as separate states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     /// The process exited with 0.
     Succeeded,

@@ -78,7 +78,9 @@ pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT,
     OpportunisticContainersQueuePolicy, PAUSE_MAX_MS_DEFAULT, QUEUE_LENGTH_MAX, RuntimeSettings,
 };
-pub use container_scheduler::{ContainerScheduler, RecoveredContainer, RecoveredStage};
+pub use container_scheduler::{
+    ContainerScheduler, RecoveredContainer, RecoveredStage, SchedulerSnapshot, SnapshotError,
+};
 pub use container_spec::ContainerSpec;
 pub use container_state::{ContainerState, Ending};
 pub use look::{

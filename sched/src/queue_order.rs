@@ -2,11 +2,13 @@
 //! first. [`place`] is the only code that decides it. Another order is another rank there; queue,
 //! index, states and recovery compare places and know nothing of what is in them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::container_spec::ContainerSpec;
 
 /// Place of a waiting container among those of its type that wait like it: frozen, or not started.
 /// The smallest starts first, the largest is shed first. No two containers have the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct QueuePlace {
     /// Smaller ranks start first.
     rank: u64,

@@ -4,13 +4,14 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use records::{ContainerExitStatus, MonoMillis};
+use serde::{Deserialize, Serialize};
 
 /// Most failures within the validity interval of a policy. A policy that allows more gets this
 /// many, because the time of each is kept: 8 KB for a container.
 pub const FAILURES_IN_WINDOW_MAX: u32 = 1_000;
 
 /// Exit statuses of failures that a policy covers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RetryOn {
     /// Covers no failure (`NEVER_RETRY`).
     #[default]
@@ -23,7 +24,7 @@ pub enum RetryOn {
 
 /// Policy by which a failed container is started again in its allocation (Hadoop:
 /// `ContainerRetryContext`). The default never retries.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerRetryContext {
     /// Failures after which the container is started again.
     pub on: RetryOn,
@@ -81,7 +82,7 @@ pub struct GrantedRetries {
 }
 
 /// Policy of one container with the retries so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Retries {
     policy: ContainerRetryContext,
     /// Retries granted, unless the policy has no limit.
@@ -147,7 +148,7 @@ impl Retries {
             (None, _) => None,
             (Some(max), None) => {
                 let remaining = max.saturating_sub(self.granted).checked_sub(1)?;
-                self.granted += 1;
+                self.granted = self.granted.saturating_add(1);
                 Some(remaining)
             }
             (Some(max), Some(validity_ms)) => {

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use records::{ApplicationId, Resource};
+use serde::{Deserialize, Serialize};
 
 /// Most run times kept for each class, the most recent ones: enough to show a spread, few enough to
 /// follow a change.
@@ -25,7 +26,7 @@ const CLASSES_MAX: usize = 1_024;
 const ASSUMED_MS: [u64; 1] = [60_000];
 
 /// Class of similar sizes: each step doubles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct SizeClass {
     memory: u32,
     vcores: u32,
@@ -56,6 +57,15 @@ struct Recent {
 }
 
 impl Recent {
+    /// Returns these run times; `None`: they are too many.
+    fn of(ran_ms: &VecDeque<u64>) -> Option<Self> {
+        let mut recent = Self::default();
+        for ran_ms in ran_ms {
+            recent.push(*ran_ms);
+        }
+        (ran_ms.len() <= SAMPLES_MAX).then_some(recent)
+    }
+
     fn push(&mut self, ran_ms: u64) {
         if self.arrived.len() == SAMPLES_MAX
             && let Some(oldest) = self.arrived.pop_front()
@@ -67,6 +77,26 @@ impl Recent {
         let at = self.sorted.partition_point(|ms| *ms < ran_ms);
         self.sorted.insert(at, ran_ms);
     }
+}
+
+/// Most uses of classes that are read back: more than a node counts in its life.
+const USES_MAX: u64 = 1 << 53;
+
+/// Run times as values that can be stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredRunTimes {
+    classes: Vec<StoredClass>,
+    /// Run times of the node, oldest first.
+    all: VecDeque<u64>,
+    uses: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredClass {
+    class: Class,
+    used: u64,
+    /// Run times in milliseconds, oldest first.
+    ran_ms: VecDeque<u64>,
 }
 
 /// Recent run times by class, bounded by [`CLASSES_MAX`] and [`SAMPLES_MAX`].
@@ -103,6 +133,47 @@ impl RunTimes {
         recent.used = self.uses;
         self.by_use.insert(self.uses, class);
         recent
+    }
+
+    /// Returns the run times as values that can be stored.
+    pub(crate) fn stored(&self) -> StoredRunTimes {
+        let classes = self.classes.iter().map(|(class, recent)| StoredClass {
+            class: *class,
+            used: recent.used,
+            ran_ms: recent.arrived.clone(),
+        });
+        StoredRunTimes {
+            classes: classes.collect(),
+            all: self.all.arrived.clone(),
+            uses: self.uses,
+        }
+    }
+
+    /// Returns the run times that were stored; `None`: those are not what [`Self::stored`] returns.
+    pub(crate) fn from_stored(stored: &StoredRunTimes) -> Option<Self> {
+        let mut run_times = Self {
+            all: Recent::of(&stored.all)?,
+            uses: stored.uses,
+            ..Self::default()
+        };
+        if stored.classes.len() > CLASSES_MAX || stored.uses > USES_MAX {
+            return None;
+        }
+        for StoredClass {
+            class,
+            used,
+            ran_ms,
+        } in &stored.classes
+        {
+            let mut recent = Recent::of(ran_ms)?;
+            recent.used = *used;
+            let is_new = run_times.by_use.insert(*used, *class).is_none()
+                && run_times.classes.insert(*class, recent).is_none();
+            if !is_new || *used > stored.uses {
+                return None;
+            }
+        }
+        Some(run_times)
     }
 
     /// Returns whether no container has ended yet.

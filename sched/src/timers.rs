@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerId, MonoMillis};
+use serde::{Deserialize, Serialize};
 
 /// Purpose of a deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Timer {
     /// SIGTERM was sent and the container has not ended: send SIGKILL.
     ForceKill(ContainerId),
@@ -60,6 +61,14 @@ impl Timers {
     /// Returns every timer that is set, in the order of the containers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Timer> + '_ {
         self.deadlines.keys().copied()
+    }
+}
+
+impl Timers {
+    /// Returns the timers with their deadlines, as values that can be stored.
+    pub(crate) fn stored(&self) -> Vec<(Timer, MonoMillis)> {
+        let deadlines = self.deadlines.iter();
+        deadlines.map(|(timer, at)| (*timer, *at)).collect()
     }
 }
 

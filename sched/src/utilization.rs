@@ -4,11 +4,12 @@
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 use records::{ExecutionType, Resource};
+use serde::{Deserialize, Serialize};
 
 use crate::container_state::ContainerState;
 
 /// Virtual memory allowed per physical memory (`yarn.nodemanager.vmem-pmem-ratio`), in thousandths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmemPmemRatio {
     thousandths: u32,
 }

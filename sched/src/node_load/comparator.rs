@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use std::str::FromStr;
 
 use records::{NodeId, Resource};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::cluster_node::ClusterNode;
@@ -20,7 +21,7 @@ pub struct ParseLoadComparatorError(String);
 
 /// Criterion by which nodes are ordered for opportunistic containers
 /// (`yarn.resourcemanager.nm-container-queuing.load-comparator`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadComparator {
     /// Fewer waiting containers first.
     #[default]
