@@ -104,7 +104,12 @@ impl Core {
     /// Takes the effects since the last call, in the order in which they must be performed.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         let effects = std::mem::take(&mut self.effects);
-        self.careful.pass(effects)
+        let mut effects = self.careful.pass(effects);
+        let entries = self.scheduler.take_entries();
+        if !entries.is_empty() {
+            effects.push(Effect::Record(entries));
+        }
+        effects
     }
 
     pub(super) const fn next_look_at_works(&self) -> Option<MonoMillis> {
@@ -243,6 +248,7 @@ impl Role {
             | Effect::DeleteLogs(_)
             | Effect::Store(_)
             | Effect::Reap { .. }
+            | Effect::Record(_)
             | Effect::AllEnded
             | Effect::HeartbeatNow
             | Effect::Observe(_) => Self::Free,

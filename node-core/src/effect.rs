@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use container_runtime::launch::{Adoption, ContainerSignal, LaunchTimings};
+use event_record::Entry;
 use launch_context::ServiceData;
 use localize::{ResourceSpec, SetNumber, UsedSets, UserName};
 use node_view::outcome::{CacheUse, CallOutcome};
@@ -113,6 +114,9 @@ pub enum Effect {
         /// The process; `None`: the container's last.
         pid: Option<i32>,
     },
+    /// Record what the scheduler got and how it answered; not empty. Losing some is no harm, if
+    /// [`crate::WorkerEvent::RecordAnew`] follows.
+    Record(Vec<Entry>),
     /// Notify the callers that wait for the end of all containers.
     AllEnded,
     /// Send a heartbeat out of turn.

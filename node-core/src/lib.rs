@@ -107,6 +107,7 @@ pub use worker_event::WorkerEvent;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use event_record::RecordedScheduler;
 use launch_context::ContextBudget;
 use node_view::snapshot::About;
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, MonoMillis, Now};
@@ -127,7 +128,7 @@ use crate::status_ledger::StatusLedger;
 /// State of the NodeManager. One task owns it.
 pub struct Core {
     config: CoreConfig,
-    scheduler: ContainerScheduler,
+    scheduler: RecordedScheduler,
     containers: BTreeMap<ContainerId, Container>,
     applications: Applications,
     runtimes: RuntimeChecks,
@@ -186,9 +187,10 @@ impl Core {
         let runtimes = RuntimeChecks::new(parts.config.runtimes);
         let recorder = Recorder::new(parts.config.remembers, parts.config.boot);
         let condition = Condition::new(parts.about);
+        let scheduler = RecordedScheduler::new(parts.scheduler, parts.config.records_events);
         Self {
             config: parts.config,
-            scheduler: parts.scheduler,
+            scheduler,
             containers: BTreeMap::new(),
             applications: Applications::default(),
             runtimes,

@@ -66,7 +66,7 @@ impl Core {
         self.recorder.continue_from(arrivals);
         self.logs.settle(settled_logs);
         for (name, size) in leftovers {
-            self.scheduler.withhold(name, size);
+            self.scheduler.withhold(name, size, now);
         }
         for (name, until) in used_tokens {
             self.started.remember(name, until);

@@ -87,6 +87,7 @@ impl Work {
             | Effect::Adopt(_)
             | Effect::Store(_)
             | Effect::Reap { .. }
+            | Effect::Record(_)
             | Effect::Observe(_) => return None,
         })
     }

@@ -62,6 +62,8 @@ pub enum WorkerEvent {
     LogsUploaded(Outcome),
     /// A part of the node's health was looked at.
     Health(HealthEvent),
+    /// The record of the scheduler's events must begin anew: a file is full, or entries are lost.
+    RecordAnew,
     /// A signal was sent to a container that has a process.
     Signalled {
         /// Id of the container.

@@ -83,6 +83,7 @@ impl Core {
                 let shown = self.condition.looked_at(event, now);
                 self.show(shown);
             }
+            WorkerEvent::RecordAnew => self.scheduler.begin_anew(),
             WorkerEvent::Signalled { id, diagnostics } => {
                 self.must_feed(Event::Annotate { id, diagnostics }, now);
             }
@@ -135,7 +136,7 @@ impl Core {
                 // Before the container gives its allocation back, so that nobody gets it.
                 if let Some(container) = self.scheduler.container(&id) {
                     let size = container.spec.resource;
-                    self.scheduler.withhold(id.name(), size);
+                    self.scheduler.withhold(id.name(), size, now);
                 }
                 return;
             }

@@ -10,6 +10,7 @@ pub mod keys;
 mod load;
 mod read_admin;
 mod read_cgroups;
+mod read_events;
 mod read_history;
 mod read_kerberos;
 mod read_labels;

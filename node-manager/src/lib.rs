@@ -9,6 +9,7 @@
 //! - [`core_task`]: the one owner of the node's state, a [`node_core::Core`]; [`performer`]:
 //!   performs the core's effects on files and processes; [`worker_channels`]: channels of the
 //!   results that come back
+//! - [`event_writer`]: the files of the record of the scheduler's events
 //! - [`aux_services`]: services that containers of a job share on the node
 //! - [`container_manager`]: the calls of ApplicationMasters; [`resource_manager`]: registration and
 //!   heartbeats
@@ -29,6 +30,7 @@ pub mod container_manager;
 mod core_fixture;
 pub mod core_task;
 pub mod descriptors;
+pub mod event_writer;
 mod launch_plan;
 pub mod node_identity;
 pub mod node_labels;

@@ -25,6 +25,7 @@ use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 use crate::audit;
 use crate::aux_services::AuxServices;
 use crate::core_task::{LocalizationQuery, Perform};
+use crate::event_writer::EventWriter;
 use crate::launch_plan::{PlanMaker, link_to};
 use crate::recovery::StateWriter;
 use crate::secrets::NodeSecrets;
@@ -64,6 +65,8 @@ pub struct Performer {
     pub proxy: Option<Arc<AmrmProxy>>,
     /// Records for the next agent; `None`: containers do not outlive this one.
     pub records: Option<StateWriter>,
+    /// Writer of the record of the scheduler's events; `None`: they are not recorded.
+    pub events: Option<EventWriter>,
 }
 
 impl Perform for Performer {
@@ -128,6 +131,7 @@ impl Perform for Performer {
             Effect::Adopt(adoption) => self.launcher.adopt(*adoption),
             Effect::Store(order) => self.with_records(|records| records.write(&order)),
             Effect::Reap { id, pid } => self.reap(id, pid),
+            Effect::Record(entries) => return self.events.as_mut()?.record(entries),
             // The core's task knows who waits.
             Effect::AllEnded => {}
             Effect::HeartbeatNow => self.heartbeat_now.notify_one(),

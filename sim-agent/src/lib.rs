@@ -54,6 +54,8 @@ pub struct AgentConfig {
     pub services: ServiceMetadata,
     /// Whether records are kept for the next agent.
     pub remembers: bool,
+    /// Whether what the scheduler gets is recorded.
+    pub records_events: bool,
 }
 
 /// Start of a container, as an entry of `startContainers`.
@@ -216,5 +218,6 @@ fn core_config(config: &AgentConfig) -> CoreConfig {
         // No boot: a modelled monotonic clock begins with each agent, so records of an earlier one
         // are read by the wall clock.
         boot: 0,
+        records_events: config.records_events,
     }
 }

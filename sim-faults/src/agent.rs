@@ -5,6 +5,7 @@ mod calls;
 mod effects;
 mod heartbeats;
 mod kind;
+mod recorded;
 mod start;
 mod told;
 
@@ -22,6 +23,7 @@ use records::{ContainerId, ContainerName, Now};
 use sim::{Clock, Disk, Random, Write};
 use sim_agent::Shell;
 
+use self::recorded::Recorded;
 use self::told::Told;
 use crate::context::Context;
 use crate::event::{AgentEvent, Call, Client, Host, Reply, Request};
@@ -126,6 +128,8 @@ pub struct Agent {
     queue_limit: Option<usize>,
     /// Knowledge of the workers that answer nothing.
     told: Told,
+    /// Record of the scheduler's events, played again as it comes.
+    recorded: Recorded,
     /// An open directory, in place of those of containers.
     directory: Arc<dir_handle::DirHandle>,
 }

@@ -12,8 +12,8 @@ use hadoop_fs::FsConfig;
 use super::reading::Reading;
 use super::sections::{AdminConfig, Config};
 use super::{
-    keys, read_admin, read_cgroups, read_kerberos, read_labels, read_log, read_logs, read_node,
-    read_proxy, read_security, read_services, read_work,
+    keys, read_admin, read_cgroups, read_events, read_kerberos, read_labels, read_log, read_logs,
+    read_node, read_proxy, read_security, read_services, read_work,
 };
 
 /// Suggestions take time, and nobody reads more.
@@ -143,6 +143,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
     let kerberos = read_kerberos::kerberos(reader);
     Config {
         addresses,
+        event_record: read_events::event_record(reader),
         amrm_proxy: read_proxy::amrm_proxy(reader, &rm, &protections),
         protections,
         kerberos,

@@ -23,6 +23,7 @@ use wire::protection::Protections;
 
 use super::capacity::NodeCapacityConfig;
 use super::values::MinimumVersion;
+use crate::event_writer::EventRecordConfig;
 use node_core::Runtimes;
 
 /// Configuration of the agent, valid as a whole.
@@ -67,6 +68,8 @@ pub struct Config {
     pub monitor: MonitorConfig,
     /// Recovery after a restart.
     pub recovery: RecoveryConfig,
+    /// Record of the scheduler's events; `None`: there is none.
+    pub event_record: Option<EventRecordConfig>,
     /// Proxy between AMs and the ResourceManager.
     pub amrm_proxy: AmrmProxyConfig,
     /// Services of the node, in the configured order.

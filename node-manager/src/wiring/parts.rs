@@ -30,6 +30,7 @@ use super::shared::{NodeAddress, Shared};
 use super::slices;
 use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::config::{Config, ContainerExecutor, LogAggregationConfig, keys};
+use crate::event_writer::EventWriter;
 use crate::node_identity;
 use crate::node_labels::{NodeReports, Providers, Reread};
 use crate::performer::Performer;
@@ -352,6 +353,7 @@ pub(super) fn make_performer(
         let listener = move |outcome| drop(outcomes.blocking_send(outcome));
         LogAggregation::start(threads, uploader, Box::new(listener))
     });
+    let events = config.event_record.clone().map(EventWriter::start);
     let performer = Performer {
         isolation,
         launcher: Arc::new(launcher),
@@ -372,6 +374,9 @@ pub(super) fn make_performer(
             .outliving
             .as_ref()
             .map(|outliving| outliving.writer.clone()),
+        events: events
+            .transpose()
+            .map_err(starting("the thread that records events"))?,
     };
     Ok((performer, localizer_threads))
 }

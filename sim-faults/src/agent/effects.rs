@@ -74,6 +74,13 @@ impl Agent {
             Effect::Reap { id, pid } => {
                 self.after_commit(Waiting::Reap(id, pid), ground, context);
             }
+            Effect::Record(entries) => {
+                let (checked, is_anew) = self.recorded.take(entries);
+                context.check(checked);
+                if is_anew {
+                    self.later(0, AgentEvent::Work(WorkerEvent::RecordAnew), context);
+                }
+            }
             Effect::AllEnded => self.all_ended(context),
             Effect::HeartbeatNow => self.beat_early(context),
             Effect::Observe(observed) => self.observe(observed, context),

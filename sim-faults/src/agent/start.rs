@@ -16,6 +16,7 @@ use sim::Clock;
 use sim_agent::{AgentConfig, Shell};
 use time::UtcOffset;
 
+use super::recorded::Recorded;
 use super::told::Told;
 use super::{Agent, Ground, KeyBuffer, Loop};
 use crate::context::Context;
@@ -149,6 +150,7 @@ impl Agent {
             frozen_at: 0,
             queue_limit: None,
             told: Told::default(),
+            recorded: Recorded::default(),
             directory: Arc::clone(&config.directory),
         }
     }
@@ -283,5 +285,6 @@ fn agent_config(config: &NodeConfig) -> AgentConfig {
         log_retain_ms: 60_000,
         services: ServiceMetadata::new([(SERVICE.to_owned(), Vec::new())].into()),
         remembers: true,
+        records_events: true,
     }
 }

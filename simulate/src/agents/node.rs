@@ -46,6 +46,7 @@ impl Agent {
             log_retain_ms: LOG_RETAIN_MS,
             services: ServiceMetadata::default(),
             remembers: false,
+            records_events: false,
         };
         Self {
             kind,
@@ -233,6 +234,7 @@ impl Agent {
                 | Effect::Adopt(_)
                 | Effect::Store(_)
                 | Effect::Reap { .. }
+                | Effect::Record(_)
                 | Effect::AllEnded => {}
             }
         }
