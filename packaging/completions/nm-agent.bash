@@ -369,7 +369,7 @@ _nm__agent() {
             return 0
             ;;
         nm__subcmd__agent__subcmd__simulate)
-            opts="-h -V --list --check --out --conf --trace --format --write-trace --seeds --threads --help --version"
+            opts="-h -V --list --check --out --conf --trace --format --write-trace --replay --queue-length --victims --pause-max-ms --limit-length --limit-wait-ms --seeds --threads --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -392,6 +392,30 @@ _nm__agent() {
                     return 0
                     ;;
                 --write-trace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --replay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --queue-length)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --victims)
+                    COMPREPLY=($(compgen -W "freeze kill" -- "${cur}"))
+                    return 0
+                    ;;
+                --pause-max-ms)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit-length)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --limit-wait-ms)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

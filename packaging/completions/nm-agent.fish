@@ -122,6 +122,13 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l conf -d '
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l trace -d 'Take the jobs from this trace in place of the scenario\'s; `-`: from standard input' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l format -d 'Format of the trace: csv, sls, rumen, synth, dynoyarn, tr, swim or alibaba [default: by the end of the file\'s name]' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l write-trace -d 'Write the jobs of the first seed as a trace in CSV, and end; `-`: to standard output' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l replay -d 'Play the records of a node\'s scheduler in this directory again (`yarn.nodemanager.agent.event-record.dir`), as they are and with other settings, and end' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l queue-length -d 'Opportunistic containers that may wait on the node' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l victims -d 'What happens to opportunistic containers that make room' -r -f -a "freeze\t''
+kill\t''"
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l pause-max-ms -d 'Milliseconds that a container may stay frozen' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l limit-length -d 'Queue length that the ResourceManager allows' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l limit-wait-ms -d 'Wait in milliseconds that the ResourceManager allows' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l seeds -d 'Number of seeds, in place of the scenario\'s' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l threads -d 'Threads that simulate [default: one for each processor]' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l list -d 'Print the scenarios that come with the program, and end'

@@ -1,6 +1,7 @@
 //! `nm-agent simulate`.
 
 mod configured;
+mod replay;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ const TEMPLATE: &str = "[{elapsed}] [{bar:30}] {pos} of {len} runs, {eta} left";
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// File of the scenario, or the name of one that comes with the program
-    #[arg(value_name = "SCENARIO", required_unless_present = "list")]
+    #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "replay"])]
     scenario: Option<String>,
     /// Print the scenarios that come with the program, and end
     #[arg(long)]
@@ -61,6 +62,12 @@ pub(super) struct Arguments {
     /// Write the jobs of the first seed as a trace in CSV, and end; `-`: to standard output
     #[arg(long, value_name = "FILE")]
     write_trace: Option<PathBuf>,
+    /// Play the records of a node's scheduler in this directory again
+    /// (`yarn.nodemanager.agent.event-record.dir`), as they are and with other settings, and end
+    #[arg(long, value_name = "DIR", conflicts_with = "scenario")]
+    replay: Option<PathBuf>,
+    #[command(flatten)]
+    other: replay::Other,
     /// Number of seeds, in place of the scenario's
     #[arg(long, value_name = "N")]
     seeds: Option<NonZeroU64>,
@@ -104,6 +111,9 @@ fn simulate(
 ) -> Result<Option<Interruption>, Failure> {
     if arguments.list {
         return print(&listed()).map(|()| None);
+    }
+    if let Some(dir) = &arguments.replay {
+        return replay::replay(dir, &arguments.other).map(|()| None);
     }
     let name = arguments.scenario.as_deref().unwrap_or_default();
     let source = source_of(name)?;

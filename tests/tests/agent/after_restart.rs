@@ -10,6 +10,7 @@ pub(crate) mod crashes;
 mod deletions;
 mod logs;
 mod lost_records;
+mod recorded_events;
 mod reinit;
 mod retries;
 

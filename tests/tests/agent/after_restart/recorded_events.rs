@@ -1,0 +1,98 @@
+//! The record of a scheduler's events over a kill of the agent, and what a replay says of it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use records::ContainerId;
+use test_support::LaunchContext;
+use tests::node::NodeKind;
+use tests::node_process::node_kind;
+use tests::scripted_cluster::ScriptedCluster;
+use wire::proto::hadoop_yarn::ContainerSubStateProto::{CssRunning, CssScheduled};
+
+use super::{restart, start};
+use crate::AGENT;
+
+/// Memory of each container in MiB; the node has two places.
+const EACH_MB: u64 = 16;
+
+/// Exit status of a container that the scheduler rejected, shed or evicted.
+const BY_SCHEDULER: i32 = -108;
+
+fn begin(cluster: &ScriptedCluster, is_opportunistic: bool, command: &str) -> ContainerId {
+    let allocation = cluster.am.allocate().memory_mb(EACH_MB);
+    let allocation = if is_opportunistic {
+        allocation.opportunistic()
+    } else {
+        allocation
+    };
+    let context = LaunchContext::command(command);
+    cluster.am.try_start(&allocation, context).unwrap()
+}
+
+fn replay(dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(AGENT);
+    command.args(["simulate", "--replay"]).arg(dir);
+    command.args(arguments).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let all = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8(all).unwrap()
+}
+
+#[test]
+fn a_replay_of_kills_sheds_and_a_restart_gives_the_same_actions() {
+    if !matches!(node_kind(AGENT), NodeKind::Agent(_)) {
+        println!("SKIPPED: a Java NodeManager records no events");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("events");
+    let mut cluster = start(|site| {
+        let queue = "yarn.nodemanager.opportunistic-containers-max-queue-length";
+        site.set(queue, 2)
+            .set("yarn.nodemanager.resource.memory-mb", 2 * EACH_MB)
+            .set("yarn.nodemanager.resource.cpu-vcores", 16)
+            .set("yarn.nodemanager.agent.event-record.dir", dir.display());
+    });
+    let gate = cluster.gate("gate");
+    let running = [(); 2].map(|()| begin(&cluster, true, &gate.then("true")));
+    for id in running {
+        cluster.rm.wait_sub_state(id, CssRunning);
+    }
+    let waiting = [(); 2].map(|()| begin(&cluster, true, "true"));
+    for id in waiting {
+        cluster.rm.wait_sub_state(id, CssScheduled);
+    }
+    let rejected = begin(&cluster, true, "true");
+    let ended = |id| cluster.rm.wait_completed(id).exit_status;
+    assert_eq!(ended(rejected), BY_SCHEDULER);
+    cluster.rm.order_queuing_limit(1);
+    assert_eq!(ended(waiting[1]), BY_SCHEDULER, "shed");
+    let guaranteed = begin(&cluster, false, &gate.then("true"));
+    assert_eq!(ended(running[1]), BY_SCHEDULER, "evicted");
+    cluster.rm.wait_sub_state(guaranteed, CssRunning);
+    restart(&mut cluster, |_| {});
+    gate.open();
+    for id in [running[0], waiting[0], guaranteed] {
+        assert_eq!(cluster.rm.wait_completed(id).exit_status, 0);
+    }
+    cluster.rm.wait_heartbeats(2);
+    cluster.node.process.kill();
+
+    let unchanged = replay(&dir, &[]);
+    let shown = text(&unchanged);
+    assert!(unchanged.status.success(), "{shown}");
+    assert!(
+        shown.contains("in 2 runs give the recorded actions"),
+        "{shown}"
+    );
+    let longer = replay(&dir, &["--queue-length", "5", "--limit-length", "5"]);
+    let shown = text(&longer);
+    assert!(longer.status.success(), "{shown}");
+    for (id, words) in [(rejected, "rejected; then"), (waiting[1], "shed; then")] {
+        let line = shown.lines().find(|line| line.starts_with(&id.to_string()));
+        assert!(line.is_some_and(|line| line.contains(words)), "{shown}");
+    }
+}
