@@ -15,6 +15,7 @@ mod aggregated_logs;
 mod archives;
 pub mod corpus;
 mod credentials;
+mod event_records;
 mod file_workers;
 mod http;
 mod keeper_records;
@@ -110,6 +111,7 @@ pub const TARGETS: &[Target] = &[
     stored::TARGET,
     scripts::TARGET,
     kernel_text::TARGET,
+    event_records::TARGET,
     traces::CSV,
     traces::SLS,
     traces::RUMEN,
