@@ -8,7 +8,7 @@ use crossbeam_channel::unbounded;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use test_support::write_program;
+use test_support::{replace_file, write_program};
 
 use super::*;
 
@@ -171,8 +171,7 @@ fn scripts_run_again_and_again_and_a_stop_ends_what_hangs() {
         told.recv().unwrap(),
         (0, Verdict::unhealthy("ERROR one\n".to_owned()))
     );
-    fs::write(lab.path("new"), "fine\n").unwrap();
-    fs::rename(lab.path("new"), &state).unwrap();
+    replace_file(&state, "fine\n");
     while told.recv().unwrap() != (0, Verdict::healthy()) {}
     while !pid.exists() || fs::read_to_string(&pid).unwrap().is_empty() {
         told.recv().unwrap();

@@ -15,7 +15,8 @@
 //! - [`realm`]: a Kerberos realm with its KDC.
 //! - [`Keytool`]: key stores as Java writes them.
 //! - [`skip`]: the end of a test that this machine cannot run.
-//! - [`write_program`]: programs that tests write and execute.
+//! - [`write_program`]: programs that tests write and execute; [`replace_file`]: files that change
+//!   while somebody reads them.
 //!
 //! Two words tell fakes apart everywhere: *scripted* answers come from the test, *simulated*
 //! behaviour follows rules. Anything else in a test is real. The crate knows `records`, `wire`
@@ -23,8 +24,8 @@
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
 //! [`HeldPort`] needs the feature `net`, [`Hanging`] `hanging`, [`folders`], [`hostile`] and
-//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`], [`realm`], [`skip`] and
-//! [`write_program`] need `rpc`.
+//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`], [`realm`], [`replace_file`],
+//! [`skip`] and [`write_program`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 
@@ -38,6 +39,7 @@ mod keytool;
 pub mod mounts;
 mod program;
 pub mod realm;
+mod replaced_file;
 #[cfg(feature = "rpc")]
 pub mod scripted;
 #[cfg(feature = "rpc")]
@@ -63,6 +65,7 @@ pub use keytool::{Keytool, STORE_PASSWORD};
 #[cfg(feature = "rpc")]
 pub use launch_context::LaunchContext;
 pub use program::write_program;
+pub use replaced_file::replace_file;
 #[cfg(feature = "rpc")]
 pub use tokens::{Allocation, RmSecrets, now_ms};
 #[cfg(feature = "rpc")]

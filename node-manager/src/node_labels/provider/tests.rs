@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use test_support::write_program;
+use test_support::{replace_file, write_program};
 
 use super::super::value::{NodeAttributes, NodeLabels};
 use super::*;
@@ -87,7 +87,7 @@ fn wait_value<T: Described>(report: &mut Report<T>, expected: &T) {
 fn what_a_script_prints_is_reported_and_followed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("labels");
-    fs::write(&file, "NODE_PARTITION:a\n").unwrap();
+    replace_file(&file, "NODE_PARTITION:a\n");
     let config = NodeLabelsConfig {
         labels: Some(config(script(&format!("cat {}", file.display()), LONG))),
         attributes: Some(config(script("echo NODE_ATTRIBUTE:os,STRING,x", LONG))),
@@ -95,13 +95,13 @@ fn what_a_script_prints_is_reported_and_followed() {
     let (providers, mut reports) = Providers::start(&config, &environment(), None).unwrap();
     let report = reports.labels.as_mut().unwrap();
     wait_value(report, &labels("a"));
-    fs::write(&file, "NODE_PARTITION:b\n").unwrap();
+    replace_file(&file, "NODE_PARTITION:b\n");
     wait_value(report, &labels("b"));
     // Neither a failure nor garbage changes it; what comes next does.
     fs::remove_file(&file).unwrap();
-    fs::write(&file, "NODE_PARTITION:$(rm)\n").unwrap();
+    replace_file(&file, "NODE_PARTITION:$(rm)\n");
     wait_value(report, &labels("b"));
-    fs::write(&file, "nothing\n").unwrap();
+    replace_file(&file, "nothing\n");
     wait_value(report, &labels(""));
     let os = NodeAttributes::from_property("os,STRING,x").unwrap();
     wait_value(reports.attributes.as_mut().unwrap(), &os);

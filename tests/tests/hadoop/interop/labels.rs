@@ -1,8 +1,6 @@
 //! Labels and attributes that a node gives itself, at a ResourceManager that takes them from nodes.
 
-use std::fs;
-
-use test_support::write_program;
+use test_support::{replace_file, write_program};
 use tests::cluster::STATE_DEADLINE;
 use tests::conf::Options;
 use tests::lab::{LOCALHOST, Lab};
@@ -24,11 +22,10 @@ fn labels_and_attributes_of_scripts_are_the_nodes_at_the_resource_manager() {
     lab.set("yarn.node-labels.configuration-type", "distributed");
     lab.set("yarn.node-labels.fs-store.root-dir", store);
     let printed = lab.folder().join("printed");
-    fs::write(
+    replace_file(
         &printed,
         "NODE_PARTITION:gpu\nNODE_ATTRIBUTE:os,STRING,Linux-6\n",
-    )
-    .unwrap();
+    );
     let script = write_script(&lab, &format!("cat {}", printed.display()));
     let rm = ResourceManager::start(&lab, &RmKind::Hadoop);
     run_client(&lab, ADMIN, &["-addToClusterNodeLabels", "gpu,fpga"]);
@@ -49,19 +46,17 @@ fn labels_and_attributes_of_scripts_are_the_nodes_at_the_resource_manager() {
     assert!(status.contains("Node-Labels : gpu"), "{status}");
     assert!(status.contains("nm.yarn.io/os(STRING)=Linux-6"), "{status}");
 
-    fs::write(
+    replace_file(
         &printed,
         "NODE_PARTITION:fpga\nNODE_ATTRIBUTE:os,STRING,Linux-7\n",
-    )
-    .unwrap();
+    );
     wait_shown(&node, &rm, "fpga", "Linux-7");
 
     // The cluster has no such label.
-    fs::write(
+    replace_file(
         &printed,
         "NODE_PARTITION:nosuch\nNODE_ATTRIBUTE:os,STRING,Linux-8\n",
-    )
-    .unwrap();
+    );
     node.process.wait_log("nosuch", STATE_DEADLINE);
     wait_shown(&node, &rm, "fpga", "Linux-8");
     node.process

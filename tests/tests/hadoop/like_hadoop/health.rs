@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use test_support::{LaunchContext, write_program};
+use test_support::{LaunchContext, replace_file, write_program};
 use tests::conf::Properties;
 use tests::require;
 use wire::proto::hadoop_yarn::NodeHealthStatusProto;
@@ -72,8 +72,7 @@ fn script(folder: &Path) -> PathBuf {
 
 /// Replaces the text that the script prints, at once.
 fn say(folder: &Path, text: &str) {
-    fs::write(folder.join("new"), text).unwrap();
-    fs::rename(folder.join("new"), folder.join("say")).unwrap();
+    replace_file(&folder.join("say"), text);
 }
 
 #[test]
