@@ -17,6 +17,7 @@ use wire::gssapi::{GssContext, GssError};
 use wire::kerberos::{KerberosLibrary, OfferedName, Target};
 
 use crate::context::Initiator;
+use crate::keytab::{KeytabEntry, read_keytab};
 use crate::library::{Credential, HOST_BASED_SERVICE, Library, LoadError, PRINCIPAL_NAME};
 use crate::names;
 use crate::workers::Workers;
@@ -127,6 +128,27 @@ impl Login {
         }
     }
 
+    /// Logs in, or finds that the tickets are still good. May wait for a KDC.
+    ///
+    /// # Errors
+    /// [`GssError`].
+    pub fn log_in(&self) -> Result<(), GssError> {
+        self.acquire().map(drop)
+    }
+
+    /// Returns the end of a sentence on a failure, if the keytab is not one for the principal. The
+    /// library would say that there is no cache.
+    fn keytab_defect(&self) -> Option<String> {
+        match read_keytab(&self.config.keytab) {
+            Err(error) => Some(format!("; the keytab: {error}")),
+            Ok(entries) => {
+                let is_own = |entry: &KeytabEntry| entry.principal == self.config.principal;
+                let lacks = !entries.iter().any(is_own);
+                lacks.then(|| "; the keytab has no key of this principal".to_owned())
+            }
+        }
+    }
+
     /// Acquires the credential, from tickets or from a KDC.
     fn acquire(&self) -> Result<Credential, GssError> {
         let mut attempts = lock(&self.attempts);
@@ -189,9 +211,10 @@ impl Login {
     fn failed(&self, error: &GssError) -> GssError {
         // The library's own text names neither.
         let text = format!(
-            "no Kerberos login of {} by keytab {}: {error}",
+            "no Kerberos login of {} by keytab {}: {error}{}",
             self.config.principal,
-            self.config.keytab.display()
+            self.config.keytab.display(),
+            self.keytab_defect().unwrap_or_default()
         );
         let mut status = lock(&self.status);
         if status.failure.is_none() {

@@ -68,6 +68,15 @@ pub async fn node_host(configured: &HostPort) -> Result<String, IdentityError> {
     host::canonical_host(host::SystemNames, configured, machine_name()?).await
 }
 
+/// Returns the canonical name of this machine, for `_HOST` in principals
+/// (`SecurityUtil.getLocalHostName`).
+///
+/// # Errors
+/// [`IdentityError::HostName`], [`IdentityError::Slow`].
+pub(crate) async fn host_of_machine() -> Result<String, IdentityError> {
+    node_host(&HostPort::new("0.0.0.0", 0)).await
+}
+
 /// Returns the names under which web clients may know the node, besides the machine's own: those
 /// configured, and the one that the node is registered with.
 pub(crate) fn web_names<'a>(addresses: &'a AddressConfig, host: &'a str) -> [&'a str; 3] {

@@ -74,6 +74,26 @@ impl NodeProcess {
         Self::spawn(command, site)
     }
 
+    /// Starts a node as [`start_toward`](Self::start_toward) does, with more variables in its
+    /// environment, as name and value.
+    ///
+    /// # Panics
+    /// When the node cannot be started.
+    #[must_use]
+    pub fn start_with(
+        kind: &NodeKind,
+        rm_port: u16,
+        environment: Vec<(String, String)>,
+        change: impl FnOnce(&mut Properties),
+    ) -> Self {
+        let site = NodeSite {
+            environment,
+            ..make_site(rm_port, change)
+        };
+        let command = node_command(kind, &site);
+        Self::spawn(command, site)
+    }
+
     /// Starts a node as [`start`](Self::start) does, on a machine with these names.
     ///
     /// # Panics
@@ -217,6 +237,7 @@ fn agent_command(program: &Path, site: &NodeSite) -> Command {
         .arg("--conf")
         .arg(site.conf())
         .env("HADOOP_CONF_DIR", site.conf())
+        .envs(site.environment.iter().map(|(name, value)| (name, value)))
         .current_dir(&site.folder);
     if let Ok(home) = java::home() {
         command.env("JAVA_HOME", home);

@@ -79,7 +79,7 @@ pub trait GssContext: Send {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GssapiError {
     /// The library refuses.
-    #[error("GSS initiate failed: {0}")]
+    #[error("the Kerberos library fails")]
     Library(#[from] GssError),
     /// The server's offer of layers is no such message.
     #[error("the server's offer of layers has {length} bytes and not four")]

@@ -206,7 +206,56 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// A library whose threads are kept by a silent KDC.
+    #[derive(Default)]
+    struct Stuck(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
+
+    impl fmt::Debug for Stuck {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Stuck")
+        }
+    }
+
+    impl KerberosLibrary for Stuck {
+        fn submit(&self, work: Box<dyn FnOnce() + Send>) -> Result<(), GssError> {
+            self.0.lock().unwrap().push(work);
+            Ok(())
+        }
+
+        fn canonical_host(&self, address: IpAddr) -> String {
+            address.to_string()
+        }
+
+        fn begin(&self, _: &Target) -> Result<Box<dyn GssContext>, GssError> {
+            Err(GssError("not asked".to_owned()))
+        }
+
+        fn refused(&self) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_a_silent_kdc_keeps_is_given_up_and_its_late_end_harms_nobody() {
+        let stuck = Arc::new(Stuck::default());
+        let library = Arc::clone(&stuck) as Arc<dyn KerberosLibrary>;
+        let begun = tokio::time::Instant::now();
+        let given_up = run(&library, |_| Ok(())).await.unwrap_err();
+        assert!(
+            given_up.0.contains("gives no answer within 30s"),
+            "{given_up}"
+        );
+        assert_eq!(begun.elapsed(), LIBRARY_TIMEOUT);
+        let late = std::mem::take(&mut *stuck.0.lock().unwrap());
+        late.into_iter().for_each(|work| work());
+        // One that panics on its thread drops its end.
+        let asked = run(&library, |_| Ok(()));
+        let panicked = async { drop(std::mem::take(&mut *stuck.0.lock().unwrap())) };
+        let (given_up, ()) = tokio::join!(asked, panicked);
+        assert!(given_up.unwrap_err().0.contains("has panicked"));
+    }
 
     fn offered(service: &str, host: &str) -> OfferedName {
         OfferedName {

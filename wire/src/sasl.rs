@@ -13,6 +13,7 @@
 //! and the response goes as RESPONSE. No sockets and no randomness here: nonces are parameters.
 //! Source: `org.apache.hadoop.ipc.Server` and `org.apache.hadoop.security.SaslRpcClient`.
 
+mod error;
 mod kerberos;
 
 use std::fmt;
@@ -20,11 +21,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use self::error::SaslError;
 pub use self::kerberos::{KerberosClient, KerberosStep, initiate, respond};
-use crate::digest_md5::{self, ClientResponse, DigestError, ServerCheck};
+use crate::digest_md5::{self, ClientResponse, ServerCheck};
 use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
-use crate::gssapi::GssapiError;
-use crate::kerberos::ServerMismatch;
 use crate::layer::Layer;
 use crate::protection::Protections;
 use crate::proto::hadoop_common::RpcSaslProto;
@@ -351,50 +351,6 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Reason why a client ends its authentication.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SaslError {
-    /// The server does not take tokens.
-    #[error("the server offers no authentication by token: {offered:?}")]
-    NoToken {
-        /// Methods that the server offers; empty if it wants no proof.
-        offered: Vec<String>,
-    },
-    /// A message that is not allowed in this state.
-    #[error("unexpected SASL state {state} from the server")]
-    UnexpectedState {
-        /// Number of the state.
-        state: i32,
-    },
-    /// A wrong challenge or a wrong proof by the server.
-    #[error("the server's digest is wrong")]
-    Digest(#[from] DigestError),
-    /// The server does not take Kerberos.
-    #[error("Client cannot authenticate via:[{}]", offered.join(", "))]
-    NoKerberos {
-        /// Methods that the server offers.
-        offered: Vec<String>,
-    },
-    /// The server wants no proof, and would give none.
-    #[error(
-        "Server asks us to fall back to SIMPLE auth, but this client is configured to only allow \
-         secure connections."
-    )]
-    NoProof,
-    /// A message of the mechanism without its token.
-    #[error("Server challenge contains no token")]
-    NoChallenge,
-    /// Another server than the configured one.
-    #[error("Bad Kerberos server principal configuration")]
-    Server(#[source] Box<ServerMismatch>),
-    /// The proof by Kerberos failed on this side.
-    #[error("Kerberos: {0}")]
-    Gssapi(#[from] GssapiError),
-    /// The server refuses the proof.
-    #[error("the server refuses the authentication")]
-    Refused(#[source] Box<RemoteException>),
-}
-
 /// The client's reaction to a server's message.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
@@ -506,9 +462,16 @@ impl SaslClient {
     }
 }
 
+/// Returns the methods that a server offers, for a message.
+fn methods(offered: &[SaslAuth]) -> Vec<String> {
+    const SHOWN_MAX: usize = 8;
+    let shown = offered.iter().take(SHOWN_MAX);
+    shown.map(|auth| printable(&auth.method)).collect()
+}
+
 fn no_token(offered: &[SaslAuth]) -> SaslError {
     SaslError::NoToken {
-        offered: offered.iter().map(|auth| printable(&auth.method)).collect(),
+        offered: methods(offered),
     }
 }
 

@@ -55,8 +55,7 @@ pub(in crate::config) fn loaded(pairs: &[(&str, &str)]) -> Loaded {
 }
 
 fn config(pairs: &[(&str, &str)]) -> Config {
-    let config = loaded(pairs).config;
-    config.unwrap_or_else(|problems| panic!("{problems}"))
+    loaded(pairs).config.unwrap_or_else(|told| panic!("{told}"))
 }
 
 pub(in crate::config) fn problems(pairs: &[(&str, &str)]) -> Vec<String> {

@@ -6,13 +6,12 @@ use std::time::Duration;
 use gssapi::{Login, LoginConfig, LoginStatus};
 use node_web::metrics::{LoginReading, Metrics};
 use rand::RngExt as _;
-use tokio::task::spawn_blocking;
 use wire::client::{ClientAuth, KerberosAuth};
 use wire::kerberos::with_host;
 
 use super::error::AgentError;
 use crate::config::KerberosConfig;
-use crate::node_identity;
+use crate::node_identity::{self, IdentityError};
 
 /// The identity with which the node calls the ResourceManager.
 pub(super) struct Identity {
@@ -34,12 +33,7 @@ pub(super) async fn identity(
             first_pause: Duration::ZERO,
         });
     };
-    let host = spawn_blocking(gssapi::local_host).await.unwrap_or_default();
-    let login = Login::start(LoginConfig {
-        principal: with_host(&config.principal, &host),
-        keytab: config.keytab.clone(),
-        relogin_after: Duration::from_secs(config.relogin_after_s),
-    });
+    let login = Login::start(login_config(config).await?);
     let login = Arc::new(login.map_err(AgentError::Kerberos)?);
     let watched = Arc::clone(&login);
     metrics.watch_login(move || {
@@ -60,5 +54,15 @@ pub(super) async fn identity(
             fall_back_to: config.falls_back_to_simple.then_some(user),
         }),
         first_pause: Duration::from_millis(pause_ms),
+    })
+}
+
+/// Returns the login of the configuration, for the name that the name service has for this machine.
+pub(super) async fn login_config(config: &KerberosConfig) -> Result<LoginConfig, IdentityError> {
+    let host = node_identity::host_of_machine().await?;
+    Ok(LoginConfig {
+        principal: with_host(&config.principal, &host),
+        keytab: config.keytab.clone(),
+        relogin_after: Duration::from_secs(config.relogin_after_s),
     })
 }

@@ -103,8 +103,9 @@ fn a_refusal_of_the_library_has_its_words() {
     let context = Box::new(Scripted { steps_left: 2 });
     let mut client = GssapiClient::new(context, Protections::default());
     client.start().unwrap();
-    let error = client.handle(b"wrong").unwrap_err().to_string();
-    assert_eq!(error, "GSS initiate failed: Invalid token was supplied");
+    let refused = client.handle(b"wrong").unwrap_err();
+    let words = GssError("Invalid token was supplied".to_owned());
+    assert_eq!(refused, GssapiError::Library(words));
 }
 
 #[test]

@@ -12,7 +12,7 @@
 
 use bytes::Bytes;
 
-use super::{SaslError, message, printable};
+use super::{SaslError, message, methods, printable};
 use crate::gssapi::MECHANISM;
 use crate::kerberos::OfferedName;
 use crate::proto::hadoop_common::RpcSaslProto;
@@ -103,9 +103,8 @@ fn begin(offered: &[SaslAuth]) -> Result<KerberosStep, SaslError> {
         .iter()
         .find(|auth| auth.method == METHOD_KERBEROS && auth.mechanism == MECHANISM);
     let Some(auth) = auth else {
-        let offered = offered.iter().map(|auth| printable(&auth.method));
         return Err(SaslError::NoKerberos {
-            offered: offered.collect(),
+            offered: methods(offered),
         });
     };
     let name = OfferedName {

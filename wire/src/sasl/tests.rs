@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use prost::Message as _;
 
 use super::*;
+use crate::digest_md5::DigestError;
 use crate::rpc::Verified;
 use crate::testing::{Keys, am_token, hex};
 

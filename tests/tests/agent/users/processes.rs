@@ -311,3 +311,33 @@ fn hdfs_is_read_by_a_process_with_the_rights_of_the_user_alone() {
         assert_eq!(status, 0, "{visibility:?}: {diagnostics}");
     }
 }
+
+#[test]
+fn in_a_secure_cluster_a_container_runs_as_its_submitter_whatever_limits_users() {
+    tests::require!(kerberos);
+    let test = "in_a_secure_cluster_a_container_runs_as_its_submitter_whatever_limits_users";
+    let folder = tempfile::tempdir().unwrap();
+    let keytab = folder.path().join("nm.keytab");
+    fs::write(&keytab, [5, 2]).unwrap();
+    fs::set_permissions(&keytab, fs::Permissions::from_mode(0o400)).unwrap();
+    let tenants = Tenants::start_with(test, |site| {
+        site.set("hadoop.security.authentication", "kerberos")
+            .set("yarn.nodemanager.principal", "nm/_HOST@EXAMPLE.COM")
+            .set("yarn.nodemanager.keytab", keytab.display())
+            .set("yarn.nodemanager.agent.kerberos.first-login-within-ms", 0)
+            .set("yarn.resourcemanager.principal", "rm/_HOST@EXAMPLE.COM")
+            // The scripted ResourceManager asks for no proof.
+            .set("ipc.client.fallback-to-simple-auth-allowed", true)
+            .set(
+                "yarn.nodemanager.linux-container-executor.nonsecure-mode.limit-users",
+                true,
+            );
+    });
+    let Some(tenants) = tenants else {
+        return;
+    };
+    for (am, user) in [(&tenants.attacker, ATTACKER), (&tenants.victim, VICTIM)] {
+        let output = tenants.output(am, &format!("{user}.sh"), "id -un");
+        assert_eq!(output.trim(), user);
+    }
+}

@@ -4,13 +4,15 @@
 use std::path::PathBuf;
 
 use test_support::realm::{REALM, Realm};
-use tests::cluster::{Cluster, JOB_DEADLINE};
+use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::ContainerType;
 use tests::require;
 use tests::rm::RmKind;
 
-use crate::interop::start_cluster;
+use crate::interop::processes::leaders;
+use crate::interop::proxied::distributed;
+use crate::interop::{node_kind, start_cluster};
 
 /// A realm with the principals of a small cluster.
 struct Secure {
@@ -76,10 +78,11 @@ impl Secure {
     }
 }
 
-fn run_job(levels: &str) {
+fn run_job(levels: &str, kind: ContainerType, change: impl FnOnce(Options) -> Options) {
     let secure = Secure::new();
-    let cluster: Cluster = start_cluster(&RmKind::Hadoop, 8, secure.options(levels));
-    let mut shell = cluster.submit("secure", "true", 2, ContainerType::Guaranteed);
+    let options = change(secure.options(levels));
+    let cluster: Cluster = start_cluster(&RmKind::Hadoop, 8, options);
+    let mut shell = cluster.submit("secure", "true", 2, kind);
     let id = shell.application_id();
     shell.assert_succeeds(JOB_DEADLINE);
     let application = cluster.rm.application(&id).unwrap();
@@ -90,17 +93,50 @@ fn run_job(levels: &str) {
 #[test]
 fn a_job_of_a_user_with_a_ticket_runs() {
     require!(java, hadoop, kerberos);
-    run_job("authentication");
+    run_job("authentication", ContainerType::Guaranteed, |options| {
+        options
+    });
 }
 
 #[test]
 fn a_job_runs_when_calls_are_signed() {
     require!(java, hadoop, kerberos);
-    run_job("integrity");
+    run_job("integrity", ContainerType::Guaranteed, |options| options);
 }
 
 #[test]
-fn a_job_runs_when_calls_are_encrypted() {
+fn a_job_with_a_proxy_runs_when_calls_are_encrypted() {
     require!(java, hadoop, kerberos);
-    run_job("privacy");
+    run_job("privacy", ContainerType::Opportunistic, distributed);
+}
+
+#[test]
+fn containers_outlive_a_node_that_starts_again_while_the_kdc_is_away() {
+    require!(java, hadoop, kerberos);
+    let mut secure = Secure::new();
+    let options = secure
+        .options("authentication,privacy")
+        .with("yarn.nodemanager.recovery.enabled", true);
+    let mut cluster: Cluster = start_cluster(&RmKind::Hadoop, 8, options);
+    let gate = cluster.gate("gate");
+    let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
+    let mut shell = cluster.submit("secure", &command, 2, ContainerType::Guaranteed);
+    let id = shell.application_id();
+    cluster.wait_begun(&id, 2);
+    let before = leaders(&cluster, &id);
+    cluster.node.process.kill();
+    secure.realm.stop_kdc();
+    cluster.node.start_again(&node_kind());
+    // It has no tickets: those of the agent before were in its memory.
+    let told = "Cannot contact any KDC";
+    cluster.node.process.wait_log(told, STATE_DEADLINE);
+    assert_eq!(leaders(&cluster, &id), before, "they run on");
+    secure.realm.start_kdc();
+    cluster
+        .node
+        .wait_state(&cluster.rm, "RUNNING", STATE_DEADLINE);
+    assert_eq!(leaders(&cluster, &id), before, "they run on");
+    gate.open();
+    shell.assert_succeeds(JOB_DEADLINE);
+    cluster.node.logs(&id).assert_succeeded(2);
 }
