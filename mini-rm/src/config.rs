@@ -127,10 +127,21 @@ impl Config {
     }
 }
 
+/// Refuses a configuration whose callers would have to prove who they are.
+fn simple_authentication(reader: &mut PropertyReader<'_>) {
+    const AUTHENTICATION: &str = "hadoop.security.authentication";
+    let method = reader.text(AUTHENTICATION);
+    if method.is_some_and(|method| !method.eq_ignore_ascii_case("simple")) {
+        let only = "this ResourceManager has simple authentication only";
+        reader.problem(AUTHENTICATION, Expected::Unsupported(only));
+    }
+}
+
 fn read_all(reader: &mut PropertyReader<'_>) -> Config {
     let node_expiry_ms = reader.u64(NODE_EXPIRY, 1);
     let master_expiry_ms = reader.u64(MASTER_EXPIRY, 1);
     let endpoint = only_resource_manager(reader);
+    simple_authentication(reader);
     // A word that is no level is a problem by then.
     let protections = Protections::from_names(shared::rpc_protections(reader));
     Config {
@@ -369,9 +380,10 @@ mod tests {
                 "yarn.resourcemanager.nm-container-queuing.load-comparator",
                 "LUCK",
             ),
+            ("hadoop.security.authentication", "kerberos"),
         ])
         .unwrap_err();
-        assert_eq!(problems.list().len(), 3, "{problems}");
+        assert_eq!(problems.list().len(), 4, "{problems}");
         assert!(
             problems.to_string().contains("= LUCK: must be one of"),
             "{problems}"
