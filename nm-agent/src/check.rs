@@ -31,6 +31,7 @@ use users::Obstacle;
 
 use hadoop_conf::HostPort;
 use hadoop_fs::{Caller, FileSystems, FsConfig, FsError};
+use node_manager::IdentityFinding;
 use node_manager::config::{AuxServiceKind, Config, Loaded};
 use node_manager::descriptors::Descriptors;
 use program::holder::{self, Holder};
@@ -146,6 +147,10 @@ pub trait Machine {
     /// # Errors
     /// When it cannot.
     fn file_system(&self, config: &FsConfig) -> Result<(), ProbeError>;
+
+    /// Returns what there is to say about the node's identity in a secure cluster: what lies on
+    /// this machine and, if it `connects`, what the KDC and the ResourceManagers say.
+    fn identity(&self, config: &Config, connects: bool) -> Vec<IdentityFinding>;
 }
 
 /// The machine that this process runs on.
@@ -260,6 +265,13 @@ impl Machine for ThisMachine {
             source,
         })
     }
+
+    fn identity(&self, config: &Config, connects: bool) -> Vec<IdentityFinding> {
+        node_manager::check_identity(config, connects).unwrap_or_else(|error| {
+            let text = format!("hadoop.security.authentication: {error}");
+            vec![IdentityFinding::Problem(text)]
+        })
+    }
 }
 
 /// Looks at a configuration, and at the machine by what it names. With `connects`, also at its
@@ -271,6 +283,12 @@ pub fn examine(loaded: &Loaded, machine: &dyn Machine, connects: bool) -> Report
             probe(config, machine, &mut report.findings);
             if connects {
                 connect::probe(config, machine, &mut report.findings);
+            }
+            for finding in machine.identity(config, connects) {
+                match finding {
+                    IdentityFinding::Note(text) => report.findings.notes.push(text),
+                    IdentityFinding::Problem(text) => report.findings.problems.push(text),
+                }
             }
         }
         Err(problems) => {

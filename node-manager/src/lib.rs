@@ -45,7 +45,9 @@ mod wiring;
 pub mod worker_channels;
 
 pub use node_web::site::LogLevels;
-pub use wiring::{AgentError, HADOOP_VERSION, NodeWatch, Process, Running, start};
+pub use wiring::{
+    AgentError, HADOOP_VERSION, IdentityFinding, NodeWatch, Process, Running, check_identity, start,
+};
 
 use records::error_chain;
 use tokio_util::sync::CancellationToken;

@@ -11,6 +11,8 @@
 //!
 //! - `agent`: all parts together, their run and their end
 //! - `process`, `error`: facts about the process, and the reasons for which it ends
+//! - `kerberos`, `identity_check`: the node's identity in a secure cluster, and the same tried
+//!   without a node
 //! - `health`: the checks of directories and the health scripts
 //! - `shared`: what several of them hold
 //! - `ports`: the two servers
@@ -24,6 +26,7 @@
 mod agent;
 mod error;
 mod health;
+mod identity_check;
 mod kerberos;
 mod parts;
 mod ports;
@@ -47,6 +50,7 @@ use crate::core_task::WeakHandle;
 
 use self::agent::Agent;
 pub use self::error::AgentError;
+pub use self::identity_check::{IdentityFinding, check_identity};
 pub use self::process::{HADOOP_VERSION, Process};
 pub(crate) use self::reloading::ReloadOrders;
 use self::shared::NodeAddress;

@@ -20,6 +20,8 @@ struct Pretend {
     /// `host:port` of peers that take no connection, and of ports that are taken.
     refused: Vec<&'static str>,
     file_system_broken: bool,
+    /// Whether it takes a connection to know it, and what is known.
+    identity: Vec<(bool, IdentityFinding)>,
 }
 
 impl Machine for Pretend {
@@ -116,6 +118,14 @@ impl Machine for Pretend {
                 scheme: "x".to_owned(),
             },
         })
+    }
+
+    fn identity(&self, _: &Config, connects: bool) -> Vec<IdentityFinding> {
+        self.identity
+            .iter()
+            .filter(|(needs_connection, _)| connects || !needs_connection)
+            .map(|(_, finding)| finding.clone())
+            .collect()
     }
 }
 

@@ -17,6 +17,7 @@ mod contexts;
 mod disks;
 mod full_disks;
 pub(crate) mod hdfs_peers;
+mod kerberos;
 pub(crate) mod limits;
 pub(crate) mod localization;
 mod logs;

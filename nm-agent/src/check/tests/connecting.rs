@@ -50,3 +50,27 @@ fn this_machine_says_who_has_a_port_and_who_does_not_listen() {
     assert!(error.contains(&own), "{error}");
     assert!(ThisMachine.file_system(&FsConfig::default()).is_ok());
 }
+
+#[test]
+fn what_is_known_of_the_nodes_identity_is_told() {
+    let machine = Pretend {
+        identity: vec![
+            (
+                false,
+                IdentityFinding::Note("this node is nm/host@R".to_owned()),
+            ),
+            (
+                true,
+                IdentityFinding::Problem("the KDC is silent".to_owned()),
+            ),
+        ],
+        ..Pretend::default()
+    };
+    let pairs = [("yarn.resourcemanager.hostname", "rm")];
+    let report = examined(&pairs, &machine, false);
+    assert_eq!(report.outcome(false), Outcome::Sound, "{report:?}");
+    assert!(report.findings.notes.join("\n").contains("nm/host@R"));
+    let report = examined(&pairs, &machine, true);
+    assert_eq!(report.outcome(false), Outcome::Wrong);
+    assert_eq!(report.findings.problems, ["the KDC is silent"]);
+}
