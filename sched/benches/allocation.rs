@@ -122,7 +122,42 @@ fn opportunistic(c: &mut Criterion) {
             );
         });
     }
+    calls(c, &monitor);
     c.bench_function("sort 1,000 nodes", |b| b.iter(|| monitor.sort(NOW)));
+}
+
+/// Calls of an attempt that asks for nothing or for ten, of which a cluster has thousands a second,
+/// with all nodes offered. Half of them take no more after the first ten.
+fn calls(c: &mut Criterion, monitor: &NodeLoadMonitor) {
+    let config = NodeLoadConfig {
+        nodes_used: 1_000,
+        ..NodeLoadConfig::default()
+    };
+    let mut offered = NodeLoadMonitor::new(config, NOW);
+    for (at, (id, node)) in (0_u32..).zip(monitor.nodes()) {
+        let load = NodeLoad {
+            queue_capacity: if at % 2 == 0 { 1_000 } else { 1 },
+            ..NodeLoad::default()
+        };
+        offered.update(id, &node.rack, &load, NOW);
+    }
+    offered.sort(NOW);
+    let allocator = OpportunisticContainerAllocator::default();
+    for (name, wanted) in [("no", 0), ("10", 10), ("1,000", 1_000)] {
+        let mut context = OpportunisticContainerContext::new();
+        context
+            .update_asks(&[ask(ResourceName::Any, wanted)], NOW)
+            .expect("asks within bounds");
+        c.bench_function(&format!("{name} opportunistic, 1,000 nodes offered"), |b| {
+            b.iter_batched_ref(
+                || (context.clone(), offered.clone(), SplitMix64::new(1), 0),
+                |(context, monitor, random, last)| {
+                    black_box(allocator.allocate(context, monitor, random, || next_id(last)))
+                },
+                BatchSize::LargeInput,
+            );
+        });
+    }
 }
 
 criterion_group!(benches, guaranteed, opportunistic);

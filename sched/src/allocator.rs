@@ -20,6 +20,7 @@ mod id_range;
 mod opportunistic;
 mod places;
 mod remote_nodes;
+mod ring;
 mod rooms;
 #[cfg(test)]
 mod tests;

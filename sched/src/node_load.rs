@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{MonoMillis, NodeId, Resource};
 
 pub use cluster_node::ClusterNode;
+pub(crate) use cluster_node::Offered;
 pub use comparator::{LoadComparator, ParseLoadComparatorError};
 
 use crate::action::ContainerQueuingLimit;
@@ -193,13 +194,23 @@ impl NodeLoadMonitor {
     /// Returns the nodes that are offered to allocators: the first [`NodeLoadConfig::nodes_used`]
     /// of the last sort whose queues are below the limit.
     pub fn least_loaded(&self) -> impl Iterator<Item = &NodeId> {
+        self.offered().map(|(_, id)| id)
+    }
+
+    /// Returns the same nodes with their places on the list, which a sort or a removal changes.
+    pub(crate) fn offered(&self) -> impl Iterator<Item = (usize, &NodeId)> {
         let limit = self.queuing_limit().max_queue_length;
-        let below_limit = move |id: &&NodeId| {
-            let node = self.nodes.get(id);
+        let below_limit = move |(_, id): &(usize, &NodeId)| {
+            let node = self.nodes.get(*id);
             node.is_some_and(|node| node.is_below(limit))
         };
-        let usable = self.sorted.iter().filter(below_limit);
+        let usable = self.sorted.iter().enumerate().filter(below_limit);
         usable.take(self.config.nodes_used)
+    }
+
+    /// Returns the node at a place on the list.
+    pub(crate) fn at(&self, place: usize) -> Option<&NodeId> {
+        self.sorted.get(place)
     }
 
     /// Returns the limit to publish to the nodes.
@@ -245,23 +256,28 @@ impl NodeLoadMonitor {
         nodes.into_iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns whether a node takes no container of any size until its next heartbeat.
-    pub(crate) fn is_exhausted(&self, id: &NodeId) -> bool {
-        let limit = self.queuing_limit().max_queue_length;
-        let comparator = self.config.comparator;
-        let node = self.nodes.get(id);
-        node.is_none_or(|node| comparator.is_exhausted(node, node.is_below(limit)))
-    }
-
     /// Counts one more container of this size at a node, if it may take it, and returns whether it
     /// did. A full or unknown node stays unchanged.
     pub fn compare_and_increment(&mut self, id: &NodeId, ask: Resource) -> bool {
+        self.offer(id, ask) == Offered::Taken
+    }
+
+    /// Offers a container of this size to a node, and counts it there if the node takes it.
+    pub(crate) fn offer(&mut self, id: &NodeId, ask: Resource) -> Offered {
         let limit = self.queuing_limit().max_queue_length;
-        let comparator = self.config.comparator;
         let node = self.nodes.get_mut(id);
-        node.is_some_and(|node| {
-            let may_queue = node.is_below(limit);
-            comparator.compare_and_increment(node, ask, may_queue)
+        node.map_or(Offered::Exhausted, |node| {
+            node.offer(self.config.comparator, limit, ask)
+        })
+    }
+
+    /// Offers a container to the node at a place on the list, like [`Self::offer`].
+    pub(crate) fn offer_at(&mut self, place: usize, ask: Resource) -> Offered {
+        let limit = self.queuing_limit().max_queue_length;
+        let id = self.sorted.get(place);
+        let node = id.and_then(|id| self.nodes.get_mut(id));
+        node.map_or(Offered::Exhausted, |node| {
+            node.offer(self.config.comparator, limit, ask)
         })
     }
 }

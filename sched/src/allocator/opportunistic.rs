@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
-use records::{ContainerId, ExecutionType, MonoMillis, NodeId, Resource, ResourceRequest};
+use records::{ContainerId, ExecutionType, MonoMillis, NodeId, ResourceRequest};
 
 use super::ask::Place;
 use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
+use super::ring::Ring;
 use super::{ALLOCATIONS_PER_CALL_MAX, ContainerAllocation};
 use crate::node_load::NodeLoadMonitor;
 use crate::random::Draw;
@@ -93,9 +94,17 @@ impl OpportunisticContainerAllocator {
             .map_or(ALLOCATIONS_PER_CALL_MAX, NonZeroU32::get)
             .min(ALLOCATIONS_PER_CALL_MAX);
         let AttemptAsks { asks, blacklist } = &mut context.0;
-        let allowed = |node: &&NodeId| !blacklist.contains(&node.host);
-        let mut anywhere = Ring::new(nodes.least_loaded().filter(allowed).cloned(), random);
-        let mut on_rack: BTreeMap<String, Ring> = BTreeMap::new();
+        let allowed = |node: &NodeId| !blacklist.contains(&node.host);
+        let mut offered = nodes.offered().filter(|(_, node)| allowed(node));
+        if asks.is_empty() {
+            // Every call draws, so that a call without asks changes nothing for the next one.
+            if offered.next().is_some() {
+                random.below(1);
+            }
+            return Vec::new();
+        }
+        let mut anywhere = Ring::new(offered.map(|(place, _)| place).collect(), random);
+        let mut on_rack: BTreeMap<String, Ring<NodeId>> = BTreeMap::new();
         let mut allocations = Vec::new();
         asks.for_each(|key, ask| {
             if budget == 0 {
@@ -112,12 +121,17 @@ impl OpportunisticContainerAllocator {
                         .find(|node| nodes.compare_and_increment(node, resource)),
                     Place::Rack(rack) => {
                         if !on_rack.contains_key(rack) {
-                            let ids = nodes.nodes_of_rack(rack).filter(allowed).cloned();
-                            on_rack.insert(rack.to_owned(), Ring::new(ids, random));
+                            let ids = nodes.nodes_of_rack(rack).filter(|node| allowed(node));
+                            let ring = Ring::new(ids.cloned().collect(), random);
+                            on_rack.insert(rack.to_owned(), ring);
                         }
-                        on_rack.get_mut(rack)?.take(nodes, resource)
+                        let ring = on_rack.get_mut(rack)?;
+                        ring.take(|id| nodes.offer(id, resource)).cloned()
                     }
-                    Place::Any => anywhere.take(nodes, resource),
+                    Place::Any => {
+                        let place = anywhere.take(|place| nodes.offer_at(*place, resource));
+                        place.and_then(|place| nodes.at(*place)).cloned()
+                    }
                 }?;
                 let rack = nodes.node(&node_id)?.rack.clone();
                 allocations.push(ContainerAllocation {
@@ -136,45 +150,5 @@ impl OpportunisticContainerAllocator {
             ControlFlow::Continue(())
         });
         allocations
-    }
-}
-
-/// Nodes in round-robin order.
-struct Ring {
-    nodes: Vec<NodeId>,
-    next: usize,
-}
-
-impl Ring {
-    fn new(nodes: impl Iterator<Item = NodeId>, random: &mut impl Draw) -> Self {
-        let nodes: Vec<NodeId> = nodes.collect();
-        let next = match nodes.len() {
-            0 => 0,
-            len => random.below(len) % len,
-        };
-        Self { nodes, next }
-    }
-
-    /// Returns the next node that takes a container of this size, and continues after it at the
-    /// next call. Exhausted nodes are removed, so that a burst does not visit them again for every
-    /// container.
-    fn take(&mut self, monitor: &mut NodeLoadMonitor, ask: Resource) -> Option<NodeId> {
-        let mut untried = self.nodes.len();
-        while untried > 0 {
-            untried -= 1;
-            let at = self.next % self.nodes.len();
-            let id = &self.nodes[at];
-            if monitor.compare_and_increment(id, ask) {
-                self.next = at + 1;
-                return Some(id.clone());
-            }
-            if monitor.is_exhausted(id) {
-                self.nodes.remove(at);
-                self.next = at;
-            } else {
-                self.next = at + 1;
-            }
-        }
-        None
     }
 }

@@ -2,6 +2,8 @@
 
 use records::{MonoMillis, Resource};
 
+use super::comparator::LoadComparator;
+
 /// Load of a node: its last heartbeat, and the allocations since (Hadoop: `ClusterNode`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNode {
@@ -21,6 +23,17 @@ pub struct ClusterNode {
     pub allocated: Resource,
     /// Time of the last heartbeat.
     pub updated: MonoMillis,
+}
+
+/// Answer of a node to a container that is offered to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    /// The container is counted.
+    Taken,
+    /// The node takes none of this size.
+    TooLarge,
+    /// The node takes none of any size until its next heartbeat, or is unknown.
+    Exhausted,
 }
 
 impl ClusterNode {
@@ -44,5 +57,22 @@ impl ClusterNode {
             self.queue_length += 1;
         }
         room
+    }
+
+    /// Takes a container of this size, if it may under this limit on the queue's length.
+    pub(super) fn offer(
+        &mut self,
+        comparator: LoadComparator,
+        limit: Option<usize>,
+        ask: Resource,
+    ) -> Offered {
+        let may_queue = self.is_below(limit);
+        if comparator.compare_and_increment(self, ask, may_queue) {
+            Offered::Taken
+        } else if comparator.is_exhausted(self, may_queue) {
+            Offered::Exhausted
+        } else {
+            Offered::TooLarge
+        }
     }
 }

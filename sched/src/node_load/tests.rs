@@ -149,8 +149,12 @@ fn a_node_at_the_published_limit_is_neither_offered_nor_given_anything() {
             monitor.compare_and_increment(&node_id(host), size)
         };
         assert_eq!(monitor.least_loaded().count(), 2 - usize::from(is_limited));
-        assert_eq!(takes(&mut monitor, "a"), !is_limited, "{comparator:?}");
-        assert_eq!(monitor.is_exhausted(&node_id("a")), is_limited);
+        let expected = match is_limited {
+            true => Offered::Exhausted,
+            false => Offered::Taken,
+        };
+        let offered = monitor.offer(&node_id("a"), size);
+        assert_eq!(offered, expected, "{comparator:?}");
         // A node below the limit takes several, as it may start them.
         assert!(takes(&mut monitor, "b") && takes(&mut monitor, "b"));
         monitor.update(&node_id("b"), RACK, &full, MonoMillis(3));
