@@ -37,11 +37,11 @@ const DISTRIBUTIONS: [(&str, Verdict); 10] = [
     ("cdp-7", StartsWith(SKIP)),
     ("dataproc-2", StartsWith(SKIP)),
     ("emr-6", StartsWith(SKIP)),
-    // A secured cluster.
+    // A secured cluster; the machine of the test has not its keytab.
     (
         "tdp-1",
         Refused(&[
-            "hadoop.security.authentication",
+            "yarn.nodemanager.keytab",
             "hadoop.http.authentication.type",
             "hadoop.security.authorization",
             "yarn.http.policy",
