@@ -7,6 +7,10 @@ use node_manager::config::Loaded;
 use simulate::scenario::{Arm, Policy, Settings};
 
 const QUEUE_LENGTH: &str = "yarn.nodemanager.opportunistic-containers-max-queue-length";
+const USE_PAUSE: &str = "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption";
+const PAUSE_MAX_MS: &str = "yarn.nodemanager.agent.pause.max-ms";
+const PAUSE_CEILING_MB: &str = "yarn.nodemanager.agent.pause.memory-ceiling-mb";
+const MEMORY_MB: &str = "yarn.nodemanager.resource.memory-mb";
 const PLACEMENT: &str = "yarn.nodemanager.agent.amrmproxy.placement";
 
 /// Returns the arm of a configuration. Reads what concerns opportunistic containers and no more, so
@@ -27,12 +31,7 @@ pub(super) fn arm(loaded: &Loaded) -> Result<Arm, String> {
             _ => Policy::Look,
         },
     };
-    let queue_length = text(properties, QUEUE_LENGTH)?;
-    let queue_length = match queue_length.as_deref() {
-        None => 0,
-        Some(value) => parse::integer(value)
-            .ok_or_else(|| format!("{QUEUE_LENGTH}: {value:?} is not a whole number"))?,
-    };
+    let queue_length = integer(properties, QUEUE_LENGTH)?.unwrap_or(0);
     let load = opportunistic.load;
     Ok(Arm {
         policy,
@@ -49,9 +48,46 @@ pub(super) fn arm(loaded: &Loaded) -> Result<Arm, String> {
             limit_stdev: load.queue_limit.sigma,
             limit_min: Some(load.queue_limit.min),
             limit_max: Some(load.queue_limit.max),
-            ..Settings::default()
+            ..pausing(properties)?
         },
     })
+}
+
+/// Returns the settings with those of frozen containers. The ceiling counts as a share of the
+/// node's memory, where both are set; else it depends on the machine, and the default stays.
+fn pausing(properties: &Properties) -> Result<Settings, String> {
+    let mut settings = Settings::default();
+    if let Some(value) = text(properties, USE_PAUSE)? {
+        let flag = parse::flag(&value);
+        settings.pause =
+            flag.ok_or_else(|| format!("{USE_PAUSE}: {value:?} is neither true nor false"))?;
+    }
+    if let Some(max_ms) = integer(properties, PAUSE_MAX_MS)? {
+        let max_ms = u64::try_from(max_ms).ok().filter(|max_ms| *max_ms > 0);
+        let max_ms = max_ms.ok_or_else(|| format!("{PAUSE_MAX_MS}: must be at least 1"))?;
+        settings.pause_max_s = max_ms.div_ceil(1_000);
+    }
+    let mebibytes = |name| {
+        let mb = integer(properties, name)?;
+        Ok::<_, String>(mb.and_then(|mb| u64::try_from(mb).ok()))
+    };
+    if let (Some(ceiling), Some(memory)) = (mebibytes(PAUSE_CEILING_MB)?, mebibytes(MEMORY_MB)?) {
+        let beside = ceiling.saturating_sub(memory).saturating_mul(100);
+        settings.pause_memory_percent = beside
+            .checked_div(memory)
+            .unwrap_or(settings.pause_memory_percent);
+    }
+    Ok(settings)
+}
+
+fn integer(properties: &Properties, name: &str) -> Result<Option<i64>, String> {
+    let Some(value) = text(properties, name)? else {
+        return Ok(None);
+    };
+    let number = parse::integer(&value);
+    number
+        .map(Some)
+        .ok_or_else(|| format!("{name}: {value:?} is not a whole number"))
 }
 
 fn text(properties: &Properties, name: &str) -> Result<Option<String>, String> {
@@ -118,7 +154,37 @@ mod tests {
     }
 
     #[test]
+    fn containers_are_frozen_as_the_files_say() {
+        let killed = arm_of(&[ENABLED]).unwrap().settings;
+        assert!(!killed.pause);
+        let frozen = arm_of(&[
+            ENABLED,
+            (USE_PAUSE, "true"),
+            (PAUSE_MAX_MS, "20500"),
+            (MEMORY_MB, "8192"),
+            (PAUSE_CEILING_MB, "12288"),
+        ]);
+        let frozen = frozen.unwrap().settings;
+        assert!(frozen.pause);
+        assert_eq!((frozen.pause_max_s, frozen.pause_memory_percent), (21, 50));
+        let of_the_machine = arm_of(&[ENABLED, (MEMORY_MB, "8192"), (PAUSE_CEILING_MB, "-1")]);
+        assert_eq!(
+            of_the_machine.unwrap().settings.pause_memory_percent,
+            killed.pause_memory_percent
+        );
+    }
+
+    #[test]
     fn a_value_that_cannot_be_read_is_named() {
+        for (name, value) in [
+            (USE_PAUSE, "maybe"),
+            (PAUSE_MAX_MS, "0"),
+            (MEMORY_MB, "much"),
+        ] {
+            let properties = [ENABLED, (name, value), (PAUSE_CEILING_MB, "1")];
+            let error = arm_of(&properties).unwrap_err();
+            assert!(error.contains(name), "{error}");
+        }
         let error = arm_of(&[ENABLED, (QUEUE_LENGTH, "many")]).unwrap_err();
         assert!(
             error.contains(QUEUE_LENGTH) && error.contains("many"),
