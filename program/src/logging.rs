@@ -32,8 +32,8 @@ pub enum Format {
     /// Text for people.
     #[default]
     Text,
-    /// A JSON object in each line: `timestamp` (RFC 3339, UTC), `level`, `target`, and the fields of
-    /// the entry, of which `message` is its text.
+    /// A JSON object in each line: `timestamp` (RFC 3339, UTC), `level`, `target`, and the fields
+    /// of the entry, of which `message` is its text.
     Json,
 }
 

@@ -24,8 +24,8 @@
 //! itself cannot use the parts over `wire`, since their `wire` is another build of the same code.
 //!
 //! [`HeldPort`] needs the feature `net`, [`Hanging`] `hanging`, [`folders`], [`hostile`] and
-//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`], [`realm`], [`replace_file`],
-//! [`skip`] and [`write_program`] need `rpc`.
+//! [`mounts`] those of their names; all others but [`ids`], [`Keytool`], [`realm`],
+//! [`replace_file`], [`skip`] and [`write_program`] need `rpc`.
 //!
 //! Helpers panic instead of returning errors: a fake that cannot start fails the test.
 

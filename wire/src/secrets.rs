@@ -22,8 +22,8 @@ use crate::token::{MasterKey, Signer, Token, kind};
 /// Length of a key, in bytes: that of an HMAC-SHA1.
 const KEY_LENGTH: usize = 20;
 
-/// Reason for refusing a token that no current key has signed. Where the AMRMProxy serves an AM, the
-/// AM has a token of the proxy's and must call the proxy.
+/// Reason for refusing a token that no current key has signed. Where the AMRMProxy serves an AM,
+/// the AM has a token of the proxy's and must call the proxy.
 const OF_ANOTHER_KEY: &str = "shows a token of another key: one that has rolled away, or that of \
     another scheduler. A node with an AMRMProxy gives its AMs tokens of the proxy; their \
     yarn.resourcemanager.scheduler.address has to name the proxy (yarn.nodemanager.amrmproxy.address)";
