@@ -9,7 +9,7 @@ use sched::{Action, Note};
 /// Most differences that a table lists.
 const LISTED_MAX: usize = 40;
 
-/// What became of a container. Times are in milliseconds.
+/// Fate of a container. Times are in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     /// Execution type when it was last said; `None`: it was never started, shed or rejected.

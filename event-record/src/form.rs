@@ -10,7 +10,7 @@ pub const FORMAT: &str = "nm-agent scheduler events";
 /// Version of the form. Another one is refused: a reader that guessed would play other events.
 pub const VERSION: u32 = 1;
 
-/// What the core has to record.
+/// Record of the core, before it has a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The scheduler's state, from which the steps after it go on.
@@ -20,7 +20,7 @@ pub enum Entry {
         /// State of the scheduler.
         scheduler: Box<SchedulerSnapshot>,
     },
-    /// Something that the scheduler got.
+    /// Input of the scheduler, with its actions.
     Step(Box<Step>),
 }
 
@@ -46,7 +46,7 @@ pub struct Begin {
 pub struct Step {
     /// Time at which the scheduler got it.
     pub at: Now,
-    /// What it got.
+    /// Input at that time.
     pub input: Input,
     /// Whether it refused the event, and so did nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -56,7 +56,7 @@ pub struct Step {
     pub actions: Vec<Action>,
 }
 
-/// What a scheduler gets.
+/// Input of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
     /// An event.

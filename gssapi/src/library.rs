@@ -48,7 +48,7 @@ pub(crate) struct KeyValue {
     pub(crate) value: *const c_char,
 }
 
-/// What says where a credential is.
+/// Description of the place of a credential.
 #[repr(C)]
 pub(crate) struct KeyValueSet {
     pub(crate) count: u32,

@@ -30,7 +30,7 @@ const LISTED_MAX: usize = 1 << 13;
 /// Folders of an earlier run.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
-    /// Those that nobody needs.
+    /// Folders that nobody needs.
     pub(super) leftovers: Vec<Deletion>,
     /// Resources that are in the caches as they were recorded.
     pub(super) cached: Vec<KeptResource>,

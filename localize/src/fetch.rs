@@ -72,7 +72,7 @@ pub(super) fn fetch(job: &Fetch<'_>) -> Result<u64, FetchError> {
     Ok(copy.budget.written_bytes())
 }
 
-/// Where resources come from.
+/// Source of resources.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// File systems of the node.

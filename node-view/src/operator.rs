@@ -32,7 +32,7 @@ pub struct Status {
     /// Drain that is in force; none: the node is in service.
     #[serde(default)]
     pub drain: Option<DrainState>,
-    /// What an earlier agent has left and does not simply go on, in words; empty: all does.
+    /// Work of an earlier agent that does not simply go on, in words; empty: all does.
     #[serde(default)]
     pub recovery: String,
     /// Resources that containers hold, and those of the node.

@@ -38,7 +38,7 @@ pub struct About {
     pub health: NodeHealth,
     /// Drain that an operator has ordered; `None`: the node is in service.
     pub drain: Option<DrainNotice>,
-    /// What an earlier agent has left and does not simply go on.
+    /// Work of an earlier agent that does not simply go on.
     pub recovery: RecoveryNotice,
     /// Limits of memory use as configured.
     pub memory_checks: MemoryChecks,

@@ -159,7 +159,7 @@ pub enum Observation {
     AgentStarted {
         /// Node of the agent.
         node: usize,
-        /// What it knows.
+        /// Containers that the agent knows.
         known: Known,
     },
     /// The ResourceManager has forgotten everything.

@@ -44,7 +44,7 @@ struct Places<'a> {
     free: Vec<(NodeKind, u64)>,
     /// Jobs that have arrived and not ended.
     jobs: BTreeMap<usize, Open<'a>>,
-    /// Those with tasks that may start, the next one to be served first.
+    /// Jobs with tasks that may start, the next one to be served first.
     waiting: BTreeSet<(u64, usize)>,
     events: EventQueue<Event>,
     meter: Meter,

@@ -78,7 +78,7 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Run {
-    /// What runs.
+    /// Level of the simulation.
     pub level: Level,
     /// First seed.
     pub first_seed: u64,

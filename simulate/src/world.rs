@@ -74,7 +74,7 @@ enum Work {
     Task(usize),
     /// None yet: a probe that has not got a task.
     Probe,
-    /// That of the job's master.
+    /// Task of the job's master.
     Master,
 }
 

@@ -41,7 +41,7 @@ pub enum Moment {
     Packet,
 }
 
-/// What happens at the moment.
+/// Lie that the servers tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     /// Nothing: the file can be read.

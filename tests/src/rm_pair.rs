@@ -6,7 +6,7 @@ use crate::java;
 use crate::lab::{self, Lab};
 use crate::rm::ResourceManager;
 
-/// Their ids (`yarn.resourcemanager.ha.rm-ids`).
+/// Ids of both (`yarn.resourcemanager.ha.rm-ids`).
 pub const IDS: [&str; 2] = ["rm1", "rm2"];
 
 /// Class of `yarn rmadmin`.

@@ -113,7 +113,7 @@ enum State {
     Proving,
     /// The server's offer of layers comes next.
     Choosing,
-    /// All is said.
+    /// The layer is chosen.
     Chosen(Protection),
     /// Failed, or taken.
     Over,

@@ -12,7 +12,7 @@ pub enum Protection {
     Authentication,
     /// A signature and a sequence number on each frame.
     Integrity,
-    /// Those, and encryption.
+    /// Signatures and encryption.
     Privacy,
 }
 

@@ -33,7 +33,7 @@ impl Outcome {
     }
 }
 
-/// What a check has found.
+/// Findings of a check.
 #[derive(Debug, Serialize)]
 pub struct Report {
     #[serde(flatten)]

@@ -16,10 +16,10 @@ use super::kerberos::login_config;
 use super::slices;
 use crate::config::{Config, KerberosConfig};
 
-/// What was found out about the node's identity, as a sentence that begins with a property.
+/// Finding about the node's identity, as a sentence that begins with a property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentityFinding {
-    /// It works.
+    /// The identity works.
     Note(String),
     /// The node could not register so.
     Problem(String),

@@ -32,7 +32,7 @@ pub(super) struct Recovery {
     /// Means that the parts of the agent hold.
     pub(super) outliving: Outliving,
     decided: Decided,
-    /// What of it does not go on at once.
+    /// Work of that agent that does not go on at once.
     judgement: Judgement,
     noted: Vec<FoundStart>,
     found: FoundState,

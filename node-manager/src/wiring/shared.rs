@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) archives: Arc<Pool>,
     /// Accounts that containers run as; `None`: they run as this process's user.
     pub(super) users: Option<Arc<Users>>,
-    /// Who the node is to the ResourceManager.
+    /// Identity of the node to the ResourceManager.
     pub(super) identity: Identity,
     /// Vital signs of the parts that make progress.
     pub(super) vitals: Vitals,

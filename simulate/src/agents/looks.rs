@@ -8,7 +8,7 @@ use amrm_proxy::interceptor::Performer;
 use sched::{KnownNode, KnownNodes};
 use wire::rpc::BoxFuture;
 
-/// What a performer and the nodes tell each other.
+/// Messages between a performer and the nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Board(Arc<Mutex<Contents>>);
 

@@ -38,7 +38,7 @@ use crate::node::{SIZE, number_of};
 const OPPORTUNISTIC: i32 = 1;
 const GUARANTEED: i32 = 2;
 
-/// What every master's pipeline is made from.
+/// Parts that every master's pipeline is made from.
 pub(super) struct Pipeline {
     /// How proxies place; `None`: the ResourceManager does.
     placement: Option<Placement>,
@@ -69,7 +69,7 @@ impl Pipeline {
     }
 }
 
-/// What a master's calls reach.
+/// Parts that a master's calls reach.
 pub(super) struct Cluster<'a> {
     pub(super) rm: &'a mut ResourceManager,
     pub(super) nodes: &'a [Agent],
@@ -84,7 +84,7 @@ pub(super) struct Granted {
     pub(super) nm_token: Token,
 }
 
-/// What an answer has for a master.
+/// Parts of an answer that a master reads.
 #[derive(Default)]
 pub(super) struct Grants {
     pub(super) containers: Vec<Granted>,

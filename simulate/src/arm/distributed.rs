@@ -31,7 +31,7 @@ pub(super) struct Distributed {
     placement: Placement,
     /// Nodes that a proxy reads of the list in an answer.
     list: NodeList,
-    /// Those of its nodes.
+    /// Nodes on that list.
     listed: Vec<NodeId>,
     /// Looks at the nodes; `None` without.
     looks: Option<Looks>,

@@ -13,7 +13,7 @@ const AGENTS_NODES_MAX: usize = 20_000;
 /// Most jobs at level *agents*: the embedded ResourceManager takes so many applications at a time.
 const AGENTS_JOBS_MAX: u64 = 10_000;
 
-/// What runs in a simulation.
+/// Programs that run in a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {

@@ -13,7 +13,7 @@ use crate::scenario::NodeKind;
 pub(crate) struct Answer {
     /// Containers that the master gets.
     pub(crate) placed: Vec<Placed>,
-    /// Its containers that have ended.
+    /// Containers of the job that have ended.
     pub(crate) ended: Vec<(ContainerId, ContainerExitStatus)>,
 }
 

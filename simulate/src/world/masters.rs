@@ -39,11 +39,11 @@ pub(super) struct Master<'a> {
     /// Whether it asks for guaranteed containers only.
     is_guaranteed: bool,
     pending: Pending,
-    /// What the master knows to have ended.
+    /// Ends that the master knows.
     progress: Progress<'a>,
     /// Ends until the master learns of them.
     pub(super) ends: BTreeMap<ContainerId, Ended>,
-    /// Its own container.
+    /// Container of the master itself.
     pub(super) container: Option<ContainerId>,
     /// Masters that the job has had before.
     pub(super) attempt: u32,

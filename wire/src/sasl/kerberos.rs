@@ -21,7 +21,7 @@ use crate::proto::hadoop_common::rpc_sasl_proto::{SaslAuth, SaslState};
 /// Name of authentication by Kerberos.
 const METHOD_KERBEROS: &str = "KERBEROS";
 
-/// What a client has to do after a message of the server.
+/// Next step of a client after a message of the server.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum KerberosStep {
