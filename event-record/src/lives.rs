@@ -106,7 +106,7 @@ impl Lives {
     }
 
     fn answer(&mut self, event: &Event, at: MonoMillis) {
-        let Some(id) = answers(event) else {
+        let Some(id) = event.answering() else {
             return;
         };
         let life = self.of.entry(id).or_default();
@@ -264,37 +264,4 @@ pub(crate) struct Known {
 fn median(mut values: Vec<u64>) -> Option<u64> {
     values.sort_unstable();
     values.get(values.len().saturating_sub(1) / 2).copied()
-}
-
-/// Returns the container of an event that answers an order; `None`: the event comes from outside.
-pub(crate) fn answers(event: &Event) -> Option<ContainerId> {
-    match event {
-        Event::Localized(id)
-        | Event::LocalizationFailed { id, .. }
-        | Event::Launched(id)
-        | Event::LaunchFailed { id, .. }
-        | Event::ProcessesGone(id)
-        | Event::Exited { id, .. }
-        | Event::Paused { id, .. }
-        | Event::FrozenMemory { id, .. }
-        | Event::Resumed(id)
-        | Event::PauseFailed(id)
-        | Event::CleanedUp(id) => Some(*id),
-        Event::Start(_)
-        | Event::RetryPolicy { .. }
-        | Event::CanRollBack { .. }
-        | Event::Restart(_)
-        | Event::Kill { .. }
-        | Event::KillApplication { .. }
-        | Event::Update(_)
-        | Event::NodeResource(_)
-        | Event::QueuingLimit(_)
-        | Event::Drain(_)
-        | Event::Settings(_)
-        | Event::EstimateWaits
-        | Event::Forget(_)
-        | Event::Annotate { .. }
-        | Event::UtcOffset { .. }
-        | Event::Tick => None,
-    }
 }

@@ -16,7 +16,7 @@ use sched::{
 
 use crate::fates::Fates;
 use crate::form::{Begin, Input, Step};
-use crate::lives::{Known, Lives, answers};
+use crate::lives::{Known, Lives};
 
 /// Settings in place of the recorded ones. `None`: as recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl<'a> Model<'a> {
     pub fn step(&mut self, step: &Step) {
         self.advance(step.at.mono);
         match &step.input {
-            Input::Event(event) if answers(event).is_some() => {}
+            Input::Event(event) if event.answering().is_some() => {}
             Input::Event(Event::Settings(recorded)) => {
                 let runtime = self.settings.runtime(*recorded);
                 self.feed(Event::Settings(runtime), step.at.mono);

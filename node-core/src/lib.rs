@@ -251,7 +251,7 @@ impl Core {
     /// Feeds one event to the scheduler and turns all resulting actions into effects.
     fn feed(&mut self, event: Event, now: Now) -> Result<(), Refusal> {
         let mut actions = Vec::new();
-        let subject = remember::subject_of_event(&event);
+        let subject = event.subject();
         self.scheduler.handle(event, now, &mut actions)?;
         self.perform(actions, now);
         self.remember(subject, now);

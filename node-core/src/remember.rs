@@ -8,38 +8,6 @@ use sched::{Action, Event, KillReason};
 use super::{Core, Effect};
 use crate::order::StoreOrder;
 
-/// Returns the container that an event concerns.
-pub(super) fn subject_of_event(event: &Event) -> Option<ContainerId> {
-    match event {
-        Event::Start(spec) | Event::Update(spec) => Some(spec.id),
-        Event::RetryPolicy { id, .. }
-        | Event::CanRollBack { id, .. }
-        | Event::Restart(id)
-        | Event::Localized(id)
-        | Event::LocalizationFailed { id, .. }
-        | Event::Launched(id)
-        | Event::LaunchFailed { id, .. }
-        | Event::ProcessesGone(id)
-        | Event::Exited { id, .. }
-        | Event::Paused { id, .. }
-        | Event::FrozenMemory { id, .. }
-        | Event::Resumed(id)
-        | Event::PauseFailed(id)
-        | Event::CleanedUp(id)
-        | Event::Kill { id, .. }
-        | Event::Annotate { id, .. } => Some(*id),
-        Event::KillApplication { .. }
-        | Event::NodeResource(_)
-        | Event::QueuingLimit(_)
-        | Event::Drain(_)
-        | Event::Settings(_)
-        | Event::EstimateWaits
-        | Event::Forget(_)
-        | Event::UtcOffset { .. }
-        | Event::Tick => None,
-    }
-}
-
 /// Returns the container that an action concerns. Each change of a container's state that its
 /// event does not name comes with one of these.
 pub(super) fn subject_of_action(action: &Action) -> Option<ContainerId> {

@@ -34,12 +34,13 @@ use records::{
     ContainerExitStatus, ContainerId, ContainerName, ExecutionType, MonoMillis, Now, Resource,
 };
 
-use crate::action::{Action, ContainerQueuingLimit, DrainExtent, Event, Note, PauseEnd, Refusal};
+use crate::action::{Action, ContainerQueuingLimit, DrainExtent, Note, PauseEnd, Refusal};
 use crate::config::ContainerSchedulerConfig;
 use crate::container::Container;
 use crate::container_spec::ContainerSpec;
 use crate::container_state::{ContainerState, Step};
 use crate::diagnostics::Stamp;
+use crate::event::Event;
 use crate::index::Index;
 use crate::look::Sight;
 use crate::queue_order::{self, QueuePlace};

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A tour, from the outside in:
-//! - `action`: events, actions, notes, reasons and refusals
+//! - `event`, `action`: events; actions, notes, reasons and refusals
 //! - `view`: what is told of containers
 //! - `config`: configuration, and the bounds of everything that grows
 //! - `container_scheduler`: [`ContainerScheduler`], which composes the rest
@@ -44,6 +44,7 @@ mod container_scheduler;
 mod container_spec;
 mod container_state;
 mod diagnostics;
+mod event;
 mod index;
 mod kill_cause;
 mod look;
@@ -62,8 +63,8 @@ mod view;
 mod wait_estimate;
 
 pub use action::{
-    Action, Completion, ContainerQueuingLimit, DrainExtent, Event, KillReason, Note, PauseEnd,
-    Refusal, RejectReason, ShedReason,
+    Action, Completion, ContainerQueuingLimit, DrainExtent, KillReason, Note, PauseEnd, Refusal,
+    RejectReason, ShedReason,
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,
@@ -83,6 +84,7 @@ pub use container_scheduler::{
 };
 pub use container_spec::ContainerSpec;
 pub use container_state::{ContainerState, Ending};
+pub use event::Event;
 pub use look::{
     LOOKS_PER_CALL_MAX, LookAnswer, LookPlaced, LookPlacer, LookRound, LookTerms, PROMISE_MS,
     SIGHT_AGE_MAX_MS, Sight,

@@ -197,8 +197,9 @@ mod tests {
     use test_support::ids::container;
 
     use super::*;
-    use crate::action::{Action, Event};
+    use crate::action::Action;
     use crate::container_spec::ContainerSpec;
+    use crate::event::Event;
 
     fn now(ms: u64) -> Now {
         Now {

@@ -18,10 +18,11 @@ use records::{
 };
 
 use super::ContainerScheduler;
-use crate::action::{Action, Completion, Event, Note, Refusal};
+use crate::action::{Action, Completion, Note, Refusal};
 use crate::config::ContainerSchedulerConfig;
 use crate::container_spec::ContainerSpec;
 use crate::container_state::ContainerState;
+use crate::event::Event;
 use crate::view::ContainerView;
 use test_support::ids::container as id;
 

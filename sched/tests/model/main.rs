@@ -36,20 +36,7 @@ fn id(number: i64) -> ContainerId {
 
 /// Returns the container that an answer is about; for other events an id that does not exist.
 pub(crate) fn id_of(event: &Event) -> ContainerId {
-    match event {
-        Event::Localized(id)
-        | Event::LocalizationFailed { id, .. }
-        | Event::Launched(id)
-        | Event::LaunchFailed { id, .. }
-        | Event::ProcessesGone(id)
-        | Event::Exited { id, .. }
-        | Event::Paused { id, .. }
-        | Event::FrozenMemory { id, .. }
-        | Event::Resumed(id)
-        | Event::PauseFailed(id)
-        | Event::CleanedUp(id) => *id,
-        _ => id(UNKNOWN),
-    }
+    event.answering().unwrap_or_else(|| id(UNKNOWN))
 }
 
 /// Returns the exit status that belongs to a reason to kill.
