@@ -308,6 +308,13 @@ fn start_isolation(
     Ok((isolation, availability))
 }
 
+fn start_events(config: &Config) -> Result<Option<EventWriter>, AgentError> {
+    let started = config.event_record.clone().map(EventWriter::start);
+    started
+        .transpose()
+        .map_err(starting("the thread that records events"))
+}
+
 pub(super) fn make_performer(
     config: &Config,
     environment: BTreeMap<String, String>,
@@ -353,7 +360,6 @@ pub(super) fn make_performer(
         let listener = move |outcome| drop(outcomes.blocking_send(outcome));
         LogAggregation::start(threads, uploader, Box::new(listener))
     });
-    let events = config.event_record.clone().map(EventWriter::start);
     let performer = Performer {
         isolation,
         launcher: Arc::new(launcher),
@@ -374,9 +380,7 @@ pub(super) fn make_performer(
             .outliving
             .as_ref()
             .map(|outliving| outliving.writer.clone()),
-        events: events
-            .transpose()
-            .map_err(starting("the thread that records events"))?,
+        events: start_events(config)?,
     };
     Ok((performer, localizer_threads))
 }

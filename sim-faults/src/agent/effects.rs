@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use container_runtime::isolation::IsolationEvent;
 use container_runtime::launch::{Adoption, ContainerSignal, LaunchEvent, LaunchTimings};
+use event_record::Entry;
 use localize::LocalizedResource;
 use log_aggregation::Outcome;
 use log_aggregation::upload::{UploadError, Uploaded};
@@ -74,13 +75,7 @@ impl Agent {
             Effect::Reap { id, pid } => {
                 self.after_commit(Waiting::Reap(id, pid), ground, context);
             }
-            Effect::Record(entries) => {
-                let (checked, is_anew) = self.recorded.take(entries);
-                context.check(checked);
-                if is_anew {
-                    self.later(0, AgentEvent::Work(WorkerEvent::RecordAnew), context);
-                }
-            }
+            Effect::Record(entries) => self.record(entries, context),
             Effect::AllEnded => self.all_ended(context),
             Effect::HeartbeatNow => self.beat_early(context),
             Effect::Observe(observed) => self.observe(observed, context),
@@ -101,6 +96,14 @@ impl Agent {
             Effect::EndPipelines(id) => self.told.end_pipelines(id),
             Effect::Logs(order) => self.order_logs(&order, ground, context),
             Effect::DeleteLogs(id) => context.check(self.told.delete_logs(node, id)),
+        }
+    }
+
+    fn record(&mut self, entries: Vec<Entry>, context: &mut Context) {
+        let (checked, is_anew) = self.recorded.take(entries);
+        context.check(checked);
+        if is_anew {
+            self.later(0, AgentEvent::Work(WorkerEvent::RecordAnew), context);
         }
     }
 
