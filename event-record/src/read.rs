@@ -52,7 +52,7 @@ impl<R: BufRead> Reader<R> {
         let Some(line) = reader.next_line()? else {
             return Err(reader.fault("the first line is missing or cut off".to_owned()));
         };
-        // A later version may have other fields, so it is looked at first.
+        // A later version may have other fields, so the version comes first.
         let named: Named = reader.parse(&line)?;
         if named.format != FORMAT {
             return Err(reader.fault(format!("not {FORMAT:?}")));

@@ -61,7 +61,7 @@ pub enum ProbeError {
         /// The resolver's reason.
         source: io::Error,
     },
-    /// Nobody takes connections there.
+    /// Servers there take no connections.
     #[error("{address}: {source}")]
     Connect {
         /// Address that was called.

@@ -119,7 +119,7 @@ pub struct Agent {
     tick_at: Option<u64>,
     /// Containers whose launch is under way.
     launching: BTreeSet<ContainerId>,
-    /// Those of them that are to end, and whether by SIGKILL.
+    /// Containers of them that are to end, and whether by SIGKILL.
     unwanted: BTreeMap<ContainerId, bool>,
     /// Processes that an earlier agent left and that belong to no container, until they are gone.
     leftovers: BTreeMap<ContainerName, BTreeSet<ProcessIdentity>>,

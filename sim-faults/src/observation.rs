@@ -15,7 +15,7 @@ pub struct Known {
     pub begun: BTreeSet<ContainerId>,
     /// Containers that wait to be started, in the order of the queue of their type.
     pub waiting: Vec<(ContainerId, ExecutionType)>,
-    /// Those that hold an allocation and are not to end, in the order of their starts.
+    /// Containers that hold an allocation and are not to end, in the order of their starts.
     pub started: Vec<(ContainerId, ExecutionType)>,
 }
 

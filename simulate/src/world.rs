@@ -72,7 +72,7 @@ enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Task(usize),
-    /// None yet: a probe that has not got a task.
+    /// Probe that has not got a task.
     Probe,
     /// Task of the job's master.
     Master,

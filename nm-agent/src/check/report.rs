@@ -47,7 +47,7 @@ pub struct Report {
 /// Lines to print, in the order found.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Findings {
-    /// Whatever keeps an agent from running.
+    /// Problems that keep an agent from running.
     pub(super) problems: Vec<String>,
     /// Features that the configuration asks for and jobs would miss.
     pub(super) missing: Vec<String>,
@@ -81,7 +81,7 @@ impl Findings {
 }
 
 impl Report {
-    /// Returns the report of a configuration before anything is looked at.
+    /// Returns the report of a configuration, from its files alone.
     pub(super) fn of(loaded: &Loaded) -> Self {
         let from_files = |name: &&str| loaded.properties.origin(name) != Some(&Origin::Default);
         let (set, defaults): (Vec<&str>, Vec<&str>) =

@@ -43,7 +43,7 @@ pub(super) struct Looker {
 }
 
 impl Looker {
-    /// `known`: nodes to look at; `None`: none is looked at.
+    /// `known`: nodes to look at; `None`: the looker asks no node.
     pub(super) const fn new(board: Board, known: Option<Arc<KnownNodes>>) -> Self {
         Self {
             board,

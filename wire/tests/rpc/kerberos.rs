@@ -86,7 +86,7 @@ impl GssContext for Context {
     }
 }
 
-/// One message of a server.
+/// Message of a server.
 type Reply = Result<RpcSaslProto, RemoteException>;
 
 fn with(state: SaslState, token: Option<&'static [u8]>) -> Reply {

@@ -103,7 +103,7 @@ pub struct UpdaterParts<T = Link> {
     pub heartbeat_now: Arc<Notify>,
     /// Latest sample of the use of resources by the node and its containers.
     pub utilization: watch::Receiver<Sample>,
-    /// What the node says of itself besides its resources.
+    /// Statements of the node on itself besides its resources.
     pub node_reports: NodeReports,
     /// The agent's clock.
     pub clock: Clock,
