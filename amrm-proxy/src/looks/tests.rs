@@ -7,6 +7,7 @@ use sched::{NodeList, RemoteNode, Sight};
 use test_support::HeldPort;
 use test_support::ids::node as node_id;
 use test_support::scripted::{ScriptedWebPort, WebAnswer};
+use tokio::sync::watch;
 
 use super::*;
 use crate::store::NoStore;
@@ -74,6 +75,13 @@ fn at(host: &str, address: impl ToString) -> KnownNode {
         rack: String::new(),
         partition: String::new(),
     })
+}
+
+/// Waits until every look has ended, those included for which no call waits.
+async fn looks_ended(looks: &NodeLooks) {
+    let all = u32::try_from(LOOKS_AT_ONCE_MAX).unwrap();
+    let places = tokio::time::timeout(Duration::from_secs(60), looks.0.places.acquire_many(all));
+    assert!(places.await.unwrap().is_ok());
 }
 
 /// Looks at a node that gives every path this answer; returns whether there is a sight.
@@ -212,9 +220,7 @@ async fn a_node_that_answers_slowly_holds_no_call_and_its_looks_end() {
     };
     assert_eq!(left, [node_id("n2")], "it is left out for a while");
     // The look ends by itself, and gives its place back.
-    let all = u32::try_from(LOOKS_AT_ONCE_MAX).unwrap();
-    let places = tokio::time::timeout(Duration::from_secs(60), looks.0.places.acquire_many(all));
-    assert!(places.await.unwrap().is_ok());
+    looks_ended(&looks).await;
 }
 
 #[tokio::test]
@@ -229,31 +235,26 @@ async fn silent_nodes_hold_no_call_and_further_looks_have_no_place() {
     assert!(!looks.0.directory().view(MonoMillis(1_000)).answers_looks);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_node_that_answers_later_than_calls_wait_is_there_though_nobody_knows_its_load() {
-    let (release, held) = std::sync::mpsc::channel::<()>();
-    let held = Mutex::new(held);
-    let port = ScriptedWebPort::open(move |_| {
-        let _released = lock(&held).recv();
-        WebAnswer::Whole(200, one_free("n1"))
-    })
-    .await;
+    let (allow, allowed) = watch::channel(false);
+    let port =
+        ScriptedWebPort::open(move |_| WebAnswer::Once(allowed.clone(), 200, one_free("n1"))).await;
     let looks = looks(Duration::from_millis(20));
     let node = at("n1", port.address);
     let list = NodeList::from(vec![node.node().clone(), at("n2", "").node().clone()]);
     looks.0.directory().listed(&list, MonoMillis(1_000));
-    let late = async {
-        // Again where a busy machine takes longer than a look may.
-        while !looks.0.directory().speaks(&node_id("n1")) {
-            let found = looks.look(vec![node.clone()]).await;
-            assert_eq!((found.answers, found.late), (vec![], vec![]));
-            let _ = release.send(());
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), late)
-        .await
-        .unwrap();
+    // Again where a busy machine takes longer than a look may.
+    let mut tries = 1..100;
+    while !looks.0.directory().speaks(&node_id("n1")) {
+        assert!(tries.next().is_some(), "it never speaks");
+        allow.send_replace(false);
+        let found = looks.look(vec![node.clone()]).await;
+        assert_eq!((found.answers, found.late), (vec![], vec![]));
+        allow.send_replace(true);
+        looks_ended(&looks).await;
+    }
+    allow.send_replace(false);
     let found = looks.look(vec![node]).await;
     assert_eq!((found.answers, found.late), (vec![], vec![0]));
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Answer to a request.
@@ -15,6 +16,8 @@ pub enum WebAnswer {
     Whole(u16, String),
     /// The same, after which the connection is closed at the next request.
     ThenClose(u16, String),
+    /// A whole answer, as soon as the test allows it.
+    Once(watch::Receiver<bool>, u16, String),
     /// A redirection to this URL.
     Redirect(String),
     /// The begin of an answer that goes on without end.
@@ -44,7 +47,8 @@ pub struct ScriptedWebPort {
 }
 
 impl ScriptedWebPort {
-    /// Starts a port that answers each path, query included.
+    /// Starts a port that answers each path, query included. `answer` must not block: it runs on a
+    /// thread of the caller's runtime, which may be the one that waits for time and input for all.
     ///
     /// # Panics
     /// When no port is free.
@@ -102,6 +106,11 @@ async fn serve(mut stream: TcpStream, answer: &Answer, counts: &Counts) -> std::
         let (status, content, is_last) = match answer(path) {
             WebAnswer::Whole(status, content) => (status, content, false),
             WebAnswer::ThenClose(status, content) => (status, content, true),
+            WebAnswer::Once(mut allowed, status, content) => {
+                // A test that has ended allows everything.
+                let _ = allowed.wait_for(|is_allowed| *is_allowed).await;
+                (status, content, false)
+            }
             WebAnswer::Redirect(url) => {
                 let head =
                     format!("HTTP/1.1 302 .\r\nLocation: {url}\r\nContent-Length: 0\r\n\r\n");
