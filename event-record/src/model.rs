@@ -29,8 +29,6 @@ pub struct OtherSettings {
     pub pause_max_ms: Option<u64>,
     /// Queue length that the ResourceManager allows.
     pub limit_length: Option<usize>,
-    /// Wait in milliseconds that the ResourceManager allows.
-    pub limit_wait_ms: Option<u64>,
 }
 
 impl OtherSettings {
@@ -45,7 +43,7 @@ impl OtherSettings {
     fn limit(&self, recorded: ContainerQueuingLimit) -> ContainerQueuingLimit {
         ContainerQueuingLimit {
             max_queue_length: self.limit_length.or(recorded.max_queue_length),
-            max_queue_wait_time_ms: self.limit_wait_ms.or(recorded.max_queue_wait_time_ms),
+            ..recorded
         }
     }
 }
@@ -117,7 +115,7 @@ impl<'a> Model<'a> {
             max_queue_length: None,
             max_queue_wait_time_ms: None,
         }));
-        if recorded != Some(limit) && (recorded.is_some() || settings.sets_a_limit()) {
+        if recorded != Some(limit) && (recorded.is_some() || settings.limit_length.is_some()) {
             model.feed(Event::QueuingLimit(limit), begin.at.mono);
         }
         Ok(model)
@@ -367,12 +365,6 @@ impl<'a> Model<'a> {
         let key = (at.0.max(last.unwrap_or(0)), self.number);
         process.due.push(key);
         self.due.insert(key, (id, event));
-    }
-}
-
-impl OtherSettings {
-    const fn sets_a_limit(&self) -> bool {
-        self.limit_length.is_some() || self.limit_wait_ms.is_some()
     }
 }
 

@@ -23,7 +23,6 @@ const OTHER: OtherSettings = OtherSettings {
     freeze_victims: Some(true),
     pause_max_ms: Some(10),
     limit_length: Some(1),
-    limit_wait_ms: Some(100),
 };
 
 fn run(input: &[u8]) {

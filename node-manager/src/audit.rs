@@ -248,12 +248,6 @@ fn shed(id: ContainerId, reason: ShedReason) {
         ShedReason::QueueLength { limit } => {
             tracing::info!(container = %id, limit, "shed: the ResourceManager allows a shorter queue");
         }
-        ShedReason::WaitTime {
-            limit_ms,
-            estimated_ms,
-        } => {
-            tracing::info!(container = %id, limit_ms, estimated_ms, "shed: the ResourceManager allows a shorter wait");
-        }
         ShedReason::Draining => tracing::info!(container = %id, "shed: the node is drained"),
     }
 }

@@ -128,7 +128,6 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l victims -
 kill\t''"
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l pause-max-ms -d 'Milliseconds that a container may stay frozen' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l limit-length -d 'Queue length that the ResourceManager allows' -r
-complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l limit-wait-ms -d 'Wait in milliseconds that the ResourceManager allows' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l seeds -d 'Number of seeds, in place of the scenario\'s' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l threads -d 'Threads that simulate [default: one for each processor]' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l list -d 'Print the scenarios that come with the program, and end'

@@ -128,7 +128,7 @@ impl Tally {
             Note::Shed { id, reason } => {
                 let limit = match reason {
                     ShedReason::QueueLength { limit } => Some(limit),
-                    ShedReason::WaitTime { .. } | ShedReason::Draining => None,
+                    ShedReason::Draining => None,
                 };
                 self.lose(id, node, at, Why::Shed { limit });
             }

@@ -187,13 +187,6 @@ pub enum ShedReason {
         /// Queued containers that the RM allows.
         limit: usize,
     },
-    /// The container would have waited too long.
-    WaitTime {
-        /// Milliseconds of wait that the RM allows.
-        limit_ms: u64,
-        /// Milliseconds that the container would have waited from now on.
-        estimated_ms: u64,
-    },
     /// The node is drained.
     Draining,
 }
@@ -246,7 +239,9 @@ pub enum KillReason {
 pub struct ContainerQueuingLimit {
     /// Queued opportunistic containers; `None` (the wire's -1): no limit by length.
     pub max_queue_length: Option<usize>,
-    /// Milliseconds of estimated wait; `None` (the wire's -1): no limit by time.
+    /// Milliseconds of estimated wait, which a ResourceManager publishes with `QUEUE_WAIT_TIME`;
+    /// `None` (the wire's -1): no limit by time. Nodes report it and shed nothing for it, as in
+    /// Hadoop (`ContainerScheduler.shedQueuedOpportunisticContainers`).
     pub max_queue_wait_time_ms: Option<u64>,
 }
 

@@ -275,13 +275,6 @@ fn shed_words(reason: ShedReason) -> String {
         ShedReason::QueueLength { limit } => {
             format!("Shed over the ResourceManager's limit of {limit} waiting")
         }
-        ShedReason::WaitTime {
-            limit_ms,
-            estimated_ms,
-        } => {
-            let (limit, wait) = (duration(limit_ms), duration(estimated_ms));
-            format!("Shed since {wait} of wait are over the ResourceManager's limit of {limit}")
-        }
         ShedReason::Draining => "Shed because this node is drained".to_owned(),
     }
 }

@@ -291,7 +291,6 @@ label! {
     /// [`ShedReason`] as a label.
     pub(super) enum ShedLabel, "limit" {
         QueueLength => "queue_length",
-        WaitTime => "wait_time",
         Draining => "draining",
     }
 }
@@ -373,7 +372,6 @@ impl From<ShedReason> for ShedLabel {
     fn from(reason: ShedReason) -> Self {
         match reason {
             ShedReason::QueueLength { .. } => Self::QueueLength,
-            ShedReason::WaitTime { .. } => Self::WaitTime,
             ShedReason::Draining => Self::Draining,
         }
     }

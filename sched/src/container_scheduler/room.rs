@@ -285,36 +285,15 @@ impl ContainerScheduler {
         }
     }
 
-    /// Removes the newest opportunistic containers from the queue until its length and its waits
-    /// meet the ResourceManager's limit. Frozen containers stay because they have work to lose, as
-    /// in Hadoop, whose NodeManager enforces the limit by length only.
+    /// Removes the newest opportunistic containers from the queue until its length meets the
+    /// ResourceManager's limit. Frozen containers stay because they have work to lose. Waits are
+    /// not limited, as in Hadoop: whoever is shed for a long wait waits elsewhere, at the end of
+    /// another queue.
     pub(super) fn shed(&mut self, limit: ContainerQueuingLimit, turn: &mut Turn<'_>) {
         if let Some(length) = limit.max_queue_length {
             for _ in 0..limit.excess(self.index.opportunistic().unstarted_len()) {
                 self.shed_newest(ShedReason::QueueLength { limit: length }, turn);
             }
-        }
-        if let Some(limit_ms) = limit.max_queue_wait_time_ms {
-            self.shed_by_wait(limit_ms, turn);
-        }
-    }
-
-    /// Removes containers from the end of the queue whose estimated wait exceeds the limit. Waits
-    /// never decrease along the queue, so these containers are its end, and removing them leaves
-    /// the waits of the others unchanged.
-    fn shed_by_wait(&mut self, limit_ms: u64, turn: &mut Turn<'_>) {
-        let unstarted = self.index.opportunistic().unstarted_len();
-        if unstarted == 0 {
-            return;
-        }
-        let waits = self.waits(turn.now.mono).waiting;
-        let newest_first = waits.into_iter().rev().take(unstarted);
-        for estimated_ms in newest_first.take_while(|wait_ms| *wait_ms > limit_ms) {
-            let reason = ShedReason::WaitTime {
-                limit_ms,
-                estimated_ms,
-            };
-            self.shed_newest(reason, turn);
         }
     }
 

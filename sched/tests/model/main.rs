@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{
     Action, ContainerQueuingLimit, ContainerRetryContext, ContainerScheduler,
-    ContainerSchedulerConfig, ContainerSpec, Event, KillReason, Note, RetryOn, ShedReason,
+    ContainerSchedulerConfig, ContainerSpec, Event, KillReason, Note, RetryOn,
 };
 use test_support::ids::{self, container_of};
 
@@ -224,10 +224,6 @@ impl World {
         let before = self.toy.clone();
         let mut actions = Vec::new();
         let taken = self.scheduler.handle(event.clone(), self.now, &mut actions);
-        self.toy.sheds_by_wait = actions
-            .iter()
-            .filter(|action| is_shed_by_wait(action))
-            .count();
         let expected = self.toy.handle(&event, self.now.mono.0);
         let decided: Vec<Decision> = actions.iter().filter_map(Decision::of).collect();
         match (&taken, &expected) {
@@ -439,14 +435,6 @@ fn policy_of(retries: u32) -> ContainerRetryContext {
         max_retries: Some(retries),
         ..ContainerRetryContext::default()
     }
-}
-
-fn is_shed_by_wait(action: &Action) -> bool {
-    let reason = match action {
-        Action::Note(Note::Shed { reason, .. }) => *reason,
-        _ => return false,
-    };
-    matches!(reason, ShedReason::WaitTime { limit_ms, estimated_ms } if estimated_ms > limit_ms)
 }
 
 fn spec_of(number: i64, draw: Draw) -> ContainerSpec {

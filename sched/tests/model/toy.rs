@@ -20,9 +20,6 @@ pub(crate) struct Toy {
     pub(crate) node: Resource,
     pub(crate) containers: Vec<ToyContainer>,
     clock: u64,
-    /// Number of containers that the next limit by wait sheds. The toy cannot estimate waits, so
-    /// the test sets it.
-    pub(crate) sheds_by_wait: usize,
     decisions: Vec<Decision>,
 }
 
@@ -37,7 +34,6 @@ impl Toy {
             node,
             containers: Vec::new(),
             clock: 0,
-            sheds_by_wait: 0,
             decisions: Vec::new(),
         }
     }

@@ -40,9 +40,6 @@ pub(super) struct Other {
     /// Queue length that the ResourceManager allows
     #[arg(long, value_name = "N", requires = "replay")]
     limit_length: Option<usize>,
-    /// Wait in milliseconds that the ResourceManager allows
-    #[arg(long, value_name = "MS", requires = "replay")]
-    limit_wait_ms: Option<u64>,
 }
 
 impl Other {
@@ -52,7 +49,6 @@ impl Other {
             freeze_victims: self.victims.map(|victims| victims == Victims::Freeze),
             pause_max_ms: self.pause_max_ms,
             limit_length: self.limit_length,
-            limit_wait_ms: self.limit_wait_ms,
         }
     }
 }

@@ -111,14 +111,6 @@ fn a_container_that_may_not_wait_reads_with_the_reason() {
         DecisionKind::Shed,
         "Shed over the ResourceManager's limit of 4 waiting",
     );
-    note_reads(
-        shed(ShedReason::WaitTime {
-            limit_ms: 1_500,
-            estimated_ms: 12_000,
-        }),
-        DecisionKind::Shed,
-        "Shed since 12 s of wait are over the ResourceManager's limit of 1.5 s",
-    );
 }
 
 #[test]

@@ -1,29 +1,6 @@
 use super::*;
-use crate::action::{ContainerQueuingLimit, KillReason, ShedReason};
+use crate::action::{ContainerQueuingLimit, KillReason};
 use crate::config::OpportunisticContainersQueuePolicy;
-
-fn limit(max_queue_wait_time_ms: u64) -> Event {
-    Event::QueuingLimit(ContainerQueuingLimit {
-        max_queue_length: None,
-        max_queue_wait_time_ms: Some(max_queue_wait_time_ms),
-    })
-}
-
-/// Returns the containers shed by wait, with their estimates.
-fn shed(actions: &[Action]) -> Vec<(i64, u64)> {
-    let shed = |action: &Action| {
-        if let Action::Note(Note::Shed {
-            id,
-            reason: ShedReason::WaitTime { estimated_ms, .. },
-        }) = action
-        {
-            Some((id.id, *estimated_ms))
-        } else {
-            None
-        }
-    };
-    actions.iter().filter_map(shed).collect()
-}
 
 impl Node {
     /// Returns the estimate that the next heartbeat would report.
@@ -240,45 +217,21 @@ fn a_node_that_takes_nobody_has_no_estimate() {
     assert_eq!(node.estimate(), Some(0));
 }
 
+/// Hadoop: `ContainerScheduler.shedQueuedOpportunisticContainers` reads the length alone.
 #[test]
-fn the_wait_limit_sheds_the_newest_that_would_wait_for_longer() {
+fn a_limit_of_the_wait_sheds_nothing() {
     let mut node = Node::new(100);
     node.learn(&[10_000; 3]);
     node.run(opportunistic(1, 100));
-    node.advance(1_000);
     for number in 2..=5 {
         node.arrive(opportunistic(number, 100));
     }
-    assert_eq!(shed(&node.feed(limit(39_000))), []);
-    let actions = node.feed(limit(19_000));
-    assert_eq!(shed(&actions), [(5, 39_000), (4, 29_000)]);
-    assert_eq!(node.waiting(), [2, 3]);
-    let completion = node.completion(5);
-    assert_eq!(
-        completion.exit_status,
-        ContainerExitStatus::KILLED_BY_CONTAINER_SCHEDULER
-    );
-    let shed_last = shed(&node.feed(limit(0)));
-    assert_eq!(shed_last, [(3, 19_000), (2, 9_000)]);
-}
-
-#[test]
-fn neither_frozen_nor_guaranteed_containers_are_shed_for_their_wait() {
-    let mut node = Node::with(
-        ContainerSchedulerConfig {
-            use_pause_for_preemption: true,
-            ..CONFIG
-        },
-        100,
-    );
-    node.run(opportunistic(1, 60));
-    node.arrive(guaranteed(2, 100));
-    node.feed(paused(1));
-    node.arrive(guaranteed(3, 100));
-    node.arrive(opportunistic(4, 10));
-    let actions = node.feed(limit(0));
-    assert_eq!(shed(&actions).len(), 1, "{actions:?}");
-    assert_eq!(node.waiting(), [3, 1]);
+    let limit = Event::QueuingLimit(ContainerQueuingLimit {
+        max_queue_length: None,
+        max_queue_wait_time_ms: Some(0),
+    });
+    assert_eq!(node.feed(limit), []);
+    assert_eq!(node.waiting(), [2, 3, 4, 5]);
 }
 
 #[test]

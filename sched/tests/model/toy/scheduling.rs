@@ -13,7 +13,6 @@ impl Toy {
             .filter(|container| !container.is_frozen())
             .collect();
         let keep = limit.unwrap_or(usize::MAX).min(unstarted.len());
-        let keep = keep - self.sheds_by_wait;
         for container in unstarted[keep..].iter().rev() {
             self.decide(Decision::Shed(container.spec.id));
             self.kill(container.spec.id, -108, now_ms);

@@ -214,7 +214,7 @@ fn the_numbers_of_opportunistic_containers_follow_the_heartbeats() {
 }
 
 #[test]
-fn heartbeats_tell_the_wait_and_its_limit_sheds_the_newest() {
+fn heartbeats_tell_the_wait_and_a_limit_of_it_sheds_nothing() {
     let cluster = cluster();
     let gate = cluster.gate("gate");
     let wait_for = |what: &str, is_right: fn(i32) -> bool| {
@@ -233,14 +233,15 @@ fn heartbeats_tell_the_wait_and_its_limit_sheds_the_newest() {
     wait_for("an estimate of minutes", |wait_ms| wait_ms > 180_000);
     cluster.rm.order(|response| {
         response.container_queuing_limit = Some(ContainerQueuingLimitProto {
-            max_queue_length: Some(-1),
+            max_queue_length: Some(2),
             max_queue_wait_time_in_ms: Some(90_000),
         });
     });
-    for id in &waiting[1..] {
-        killed_by_scheduler(&cluster, *id, "De-queued to meet NM queuing limits");
-    }
+    // For the length of the queue; the second would wait for two minutes.
+    killed_by_scheduler(&cluster, waiting[2], "De-queued to meet NM queuing limits");
     gate.open();
     succeeds(&cluster, blocking);
-    succeeds(&cluster, waiting[0]);
+    for id in &waiting[..2] {
+        succeeds(&cluster, *id);
+    }
 }

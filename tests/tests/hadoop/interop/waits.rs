@@ -1,8 +1,6 @@
-//! A ResourceManager that places by the nodes' estimated waits, and bounds the wait in their
-//! queues.
+//! A ResourceManager that places by the nodes' estimated waits, and publishes a limit of the wait.
 //!
-//! The Java NodeManager never reports an estimate and applies no bound: these tests are about the
-//! agent.
+//! The Java NodeManager never reports an estimate: these tests are about the agent.
 
 use std::path::Path;
 
@@ -20,7 +18,7 @@ use crate::AGENT;
 
 with_each_rm!(
     containers_go_to_the_node_with_the_shorter_estimated_wait,
-    what_would_wait_longer_than_the_rm_allows_is_shed,
+    nothing_is_shed_for_a_wait_longer_than_the_published_limit,
 );
 
 /// Run time that the agent assumes of a container when it has no samples.
@@ -35,6 +33,9 @@ const RUNNING: &str = "nm_agent_containers_running{execution_type=\"opportunisti
 const QUEUED: &str = "nm_agent_containers_queued{execution_type=\"opportunistic\"}";
 /// Estimated wait in the node's last report to the RM.
 const ESTIMATE: &str = "nm_agent_queue_wait_estimate_seconds";
+
+/// Wait that the RM allows.
+const LIMIT: &str = "nm_agent_queue_wait_limit_seconds";
 
 /// Number of heartbeats that the ResourceManager answered.
 const HEARTBEATS: &str = "nm_agent_heartbeats_total{outcome=\"ok\"}";
@@ -186,20 +187,20 @@ fn containers_go_to_the_node_with_the_shorter_estimated_wait(rm: &RmKind) {
     }
 }
 
-fn what_would_wait_longer_than_the_rm_allows_is_shed(rm: &RmKind) {
+fn nothing_is_shed_for_a_wait_longer_than_the_published_limit(rm: &RmKind) {
     // The first in the queue waits for the rest of the running one, each later one for a whole run
     // more.
     let cluster = Cluster::start(rm, ASSUMED_RUN_MS + 1000);
     let gate = cluster.gate();
     let worker = cluster.worker("worker", "127.0.0.2", 1);
     let mut job = cluster.submit("job", 5, &gate);
-    let sheds = "nm_agent_container_sheds_total{limit=\"wait_time\"}";
-    wait::until("three shed containers", STATE_DEADLINE, || {
-        let count = worker.metric(sheds)?;
-        wait::check(count >= 3.0, count.to_string()).map(drop)
-    });
-    wait_counts(&worker, 1, 1);
+    wait_counts(&worker, 1, 4);
+    // The limit comes with each answer.
+    wait_told(&worker);
+    let limit = worker.metric(LIMIT).unwrap();
+    assert!(limit < worker.metric(ESTIMATE).unwrap(), "{limit}");
+    wait_counts(&worker, 1, 4);
     gate.open();
     let counts = cluster.counts(&mut job);
-    assert_eq!((counts.succeeded, counts.shed), (2, 3), "{counts:?}");
+    assert_eq!((counts.succeeded, counts.shed), (5, 0), "{counts:?}");
 }
