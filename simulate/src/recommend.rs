@@ -1,6 +1,7 @@
 //! The arm that a comparison recommends, with the figures that led to it.
 
 use crate::numbers::ratio;
+use crate::scenario::Nature;
 use crate::summary::{ArmSummary, Estimate, Settling};
 
 /// Recommendation of a comparison.
@@ -29,7 +30,7 @@ pub struct Rival {
 /// and settle. `None` if fewer than two arms ship, or none settles.
 #[must_use]
 pub fn recommend(arms: &[ArmSummary]) -> Option<Recommendation> {
-    let shipped = |arm: &&ArmSummary| arm.nature == "ships";
+    let shipped = |arm: &&ArmSummary| arm.nature == Nature::Ships;
     if arms.iter().filter(shipped).count() < 2 {
         return None;
     }
@@ -94,7 +95,7 @@ pub fn in_words(arms: &[ArmSummary]) -> String {
     if let Some(next) = &found.next {
         words.push_str(&format!(" Next: {}.", with_figures(next)));
     }
-    let unsettled = arms.iter().filter(|arm| arm.nature == "ships");
+    let unsettled = arms.iter().filter(|arm| arm.nature == Nature::Ships);
     let unsettled = unsettled.filter(|arm| arm.settling != Settling::Settles);
     let unsettled: Vec<&str> = unsettled.map(|arm| arm.label.as_str()).collect();
     if !unsettled.is_empty() {
@@ -110,7 +111,7 @@ mod tests {
     fn arm(label: &str, p50_by_seed: &[f64]) -> ArmSummary {
         ArmSummary {
             label: label.to_owned(),
-            nature: "ships",
+            nature: Nature::Ships,
             figures: vec![Estimate::of(p50_by_seed)],
             against_first: None,
             settling: Settling::Settles,
@@ -146,7 +147,7 @@ mod tests {
             arm("ships", &[3.0, 3.0]),
         ];
         arms[0].settling = Settling::DoesNotSettle;
-        arms[1].nature = "model";
+        arms[1].nature = Nature::Model;
         let words = in_words(&arms);
         assert!(words.starts_with("Recommended: ships."), "{words}");
         assert!(words.contains("Left out: collapses."), "{words}");

@@ -7,7 +7,7 @@ use records::percentile::of_sorted;
 use crate::figures::{FIGURES, column};
 use crate::measure::{JobOutcome, Outcome, TimeLines};
 use crate::numbers::{float, float_of, ratio};
-use crate::scenario::Scenario;
+use crate::scenario::{Nature, Scenario};
 
 /// Greatest difference between the two halves of a run that has settled.
 const SETTLED: f64 = 0.05;
@@ -264,8 +264,8 @@ impl Settling {
 pub struct ArmSummary {
     /// Label of the arm.
     pub label: String,
-    /// Code that ships, a model, or a bound.
-    pub nature: &'static str,
+    /// What ran.
+    pub nature: Nature,
     /// Estimate of each of [`FIGURES`].
     pub figures: Vec<Estimate>,
     /// Median completion time relative to the first arm's on the same seed, minus 1; `None` for the

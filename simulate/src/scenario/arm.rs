@@ -1,7 +1,30 @@
 //! Arms of a scenario: policies with their settings.
 
+use std::fmt;
+
 use sched::LoadComparator;
 use serde::Deserialize;
+
+/// What runs under the name of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// Code that ships.
+    Ships,
+    /// A model of other people's code.
+    Model,
+    /// A scheduler that knows what nobody can know, as a bound for all others.
+    Bound,
+}
+
+impl fmt::Display for Nature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ships => "ships",
+            Self::Model => "model",
+            Self::Bound => "bound",
+        })
+    }
+}
 
 /// Policy of an arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -74,11 +97,11 @@ impl Policy {
         }
     }
 
-    /// Returns what runs under the policy's name: code that ships, a model, or a bound.
+    /// Returns what runs under the policy's name.
     #[must_use]
-    pub const fn nature(self) -> &'static str {
+    pub const fn nature(self) -> Nature {
         match self {
-            Self::Look | Self::Spread | Self::ListOrder | Self::Central => "ships",
+            Self::Look | Self::Spread | Self::ListOrder | Self::Central => Nature::Ships,
             Self::HadoopCentral
             | Self::HadoopDistributed
             | Self::Random
@@ -87,8 +110,8 @@ impl Policy {
             | Self::SparrowLate
             | Self::GuaranteedFifo
             | Self::GuaranteedFair
-            | Self::GuaranteedShortest => "model",
-            Self::OmniscientFifo | Self::OmniscientShortest => "bound",
+            | Self::GuaranteedShortest => Nature::Model,
+            Self::OmniscientFifo | Self::OmniscientShortest => Nature::Bound,
         }
     }
 

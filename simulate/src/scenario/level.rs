@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Scenario;
-use super::arm::{Arm, Settings};
+use super::arm::{Arm, Nature, Settings};
 use super::cluster::RmKind;
 use super::problem::ScenarioProblem;
 
@@ -105,7 +105,7 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
 /// Returns the key of an arm that level *agents* has not, with the reason.
 fn refused_by_agents(arm: &Arm) -> Option<(&'static str, &'static str)> {
     let defaults = Settings::default();
-    if arm.policy.nature() != "ships" {
+    if arm.policy.nature() != Nature::Ships {
         let reason = "run.level = \"agents\" runs what ships: look, spread, list-order or central";
         return Some(("policy", reason));
     }

@@ -1,6 +1,6 @@
 //! Models of a cluster and its jobs: each has the effect that its key says, and no other.
 
-use simulate::scenario::Scenario;
+use simulate::scenario::{Nature, Scenario};
 use simulate::summary::ArmSummary;
 use simulate::table::headline;
 
@@ -273,7 +273,7 @@ fn failures_lose_what_runs_and_a_late_expiry_makes_jobs_wait() {
         let of = |arms: &[ArmSummary], name| figure(&arms[number], name).mean;
         assert!(of(&none, "node_lost") == 0.0, "{}", arm.label);
         assert!(of(&arms, "unfinished") == 0.0, "{}", arm.label);
-        if arm.nature == "bound" {
+        if arm.nature == Nature::Bound {
             assert!(of(&arms, "node_lost") == 0.0);
             continue;
         }
