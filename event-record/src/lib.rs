@@ -3,7 +3,8 @@
 //! ```text
 //! RecordedScheduler ──▶ Entry ─▶ line ──▶ file
 //! file ──▶ Reader ─▶ Begin, Step ─┬─▶ Replay: the same actions?
-//!                                 └─▶ Lives ─▶ Model: other settings
+//!                                 └─▶ Lives ─┬─▶ Model: other settings
+//!                                            └─▶ Came ─▶ Task: a trace of jobs
 //! ```
 //!
 //! A file is JSON, an object on a line. The first line is a [`Begin`]: the form with its version,
@@ -22,6 +23,7 @@
 //! | `lives` | how long each container took for each step of its life |
 //! | `model` | the same starts and orders, with other settings |
 //! | `fates` | what became of containers, as counts and as a table |
+//! | `tasks` | what containers did that ended by themselves, for a trace of jobs |
 //!
 //! In: events, entries, or a `BufRead`. Out: entries, bytes, values, text. May not know files,
 //! threads or clocks: the agent's worker writes the files (`node-manager/src/event_writer.rs`).
@@ -33,6 +35,7 @@ mod model;
 mod read;
 mod recorded_scheduler;
 mod replay;
+mod tasks;
 
 pub use fates::{Fate, Fates, differences, table};
 pub use form::{Begin, Entry, FORMAT, Input, Step, VERSION};
@@ -41,3 +44,4 @@ pub use model::{Model, OtherSettings};
 pub use read::{FILE_BYTES_MAX, LINE_BYTES_MAX, ReadError, Reader};
 pub use recorded_scheduler::RecordedScheduler;
 pub use replay::{Parted, Replay};
+pub use tasks::{Came, Task};

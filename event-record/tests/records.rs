@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use event_record::{
-    Begin, FORMAT, Fates, Input, Lives, Model, OtherSettings, Parted, Reader, Replay, Step, table,
+    Begin, Came, FORMAT, Fates, Input, Lives, Model, OtherSettings, Parted, Reader, Replay, Step,
+    table,
 };
 use records::{ContainerExitStatus, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{
@@ -300,4 +301,36 @@ fn a_container_that_would_be_launched_again_for_ever_runs_once_in_the_model() {
     steps.iter().for_each(|step| model.step(step));
     let (fates, _) = model.end();
     assert_eq!(fates.of[&id].status, Some(status));
+}
+
+#[test]
+fn tasks_are_of_containers_that_ended_by_themselves_with_their_waits() {
+    let (begin, steps) = recorded();
+    let (mut lives, mut came) = (Lives::default(), Came::default());
+    lives.begin(&begin).unwrap();
+    for step in &steps {
+        assert!(lives.step(step) && came.step(step));
+    }
+    lives.end(steps.last().unwrap().at.mono);
+    let tasks = came.take_ended(&lives);
+    let told: Vec<_> = tasks
+        .iter()
+        .map(|task| (task.id, task.execution_type, task.ran_ms))
+        .collect();
+    let (guaranteed, opportunistic) = (ExecutionType::Guaranteed, ExecutionType::Opportunistic);
+    assert_eq!(
+        told,
+        [
+            (container(1), opportunistic, 1_000),
+            (container(3), opportunistic, 1_000),
+            (container(5), guaranteed, 1_000),
+        ]
+    );
+    let waited = |number: usize| tasks[number].waited_ms.unwrap();
+    assert!(
+        waited(0) == 0 && waited(1) > 900 && waited(2) < 100,
+        "{tasks:?}"
+    );
+    assert_eq!(tasks[1].resource, Resource::new(1_024, 1));
+    assert_eq!(came.left(), 2, "one was evicted, one rejected");
 }

@@ -369,7 +369,7 @@ _nm__agent() {
             return 0
             ;;
         nm__subcmd__agent__subcmd__simulate)
-            opts="-h -V --list --check --out --conf --trace --format --write-trace --replay --queue-length --victims --pause-max-ms --limit-length --seeds --threads --help --version"
+            opts="-h -V --list --check --out --conf --trace --format --write-trace --replay --queue-length --victims --pause-max-ms --limit-length --capture --applications --seeds --threads --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -412,6 +412,14 @@ _nm__agent() {
                     return 0
                     ;;
                 --limit-length)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --applications)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

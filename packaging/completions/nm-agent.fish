@@ -128,6 +128,8 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l victims -
 kill\t''"
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l pause-max-ms -d 'Milliseconds that a container may stay frozen' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l limit-length -d 'Queue length that the ResourceManager allows' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l capture -d 'Write the jobs that the records in this directory tell, or those in folders of it, one for each node, as a trace without names (`--write-trace`), and end' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l applications -d 'Take the times of submission from this answer of the ResourceManager to `/ws/v1/cluster/apps`; `-`: from standard input' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l seeds -d 'Number of seeds, in place of the scenario\'s' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l threads -d 'Threads that simulate [default: one for each processor]' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand simulate" -l list -d 'Print the scenarios that come with the program, and end'

@@ -1,6 +1,8 @@
 //! `nm-agent simulate`.
 
+mod capture;
 mod configured;
+mod recorded;
 mod replay;
 mod trace;
 
@@ -38,7 +40,7 @@ const TEMPLATE: &str = "[{elapsed}] [{bar:30}] {pos} of {len} runs, {eta} left";
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// File of the scenario, or the name of one that comes with the program
-    #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "replay"])]
+    #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "replay", "capture"])]
     scenario: Option<String>,
     /// Print the scenarios that come with the program, and end
     #[arg(long)]
@@ -68,6 +70,15 @@ pub(super) struct Arguments {
     replay: Option<PathBuf>,
     #[command(flatten)]
     other: replay::Other,
+    /// Write the jobs that the records in this directory tell, or those in folders of it, one for
+    /// each node, as a trace without names (`--write-trace`), and end
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scenario", "replay"],
+          requires = "write_trace")]
+    capture: Option<PathBuf>,
+    /// Take the times of submission from this answer of the ResourceManager to
+    /// `/ws/v1/cluster/apps`; `-`: from standard input
+    #[arg(long, value_name = "FILE", requires = "capture")]
+    applications: Option<PathBuf>,
     /// Number of seeds, in place of the scenario's
     #[arg(long, value_name = "N")]
     seeds: Option<NonZeroU64>,
@@ -114,6 +125,9 @@ fn simulate(
     }
     if let Some(dir) = &arguments.replay {
         return replay::replay(dir, &arguments.other).map(|()| None);
+    }
+    if let (Some(dir), Some(out)) = (&arguments.capture, &arguments.write_trace) {
+        return capture::capture(dir, arguments.applications.as_deref(), out).map(|()| None);
     }
     let name = arguments.scenario.as_deref().unwrap_or_default();
     let source = source_of(name)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use job_trace::csv::Writer;
-use job_trace::{Format, jobs};
+use job_trace::{Format, TraceJob, jobs};
 use sim::Streams;
 use simulate::scenario::Scenario;
 use simulate::trace::{Loaded, Survey, traced};
@@ -98,6 +98,20 @@ pub(super) fn write(scenario: &Scenario, file: &Path) -> Result<(), Failure> {
         Streams::new(scenario.run.first_seed),
         scenario.cluster.capacity(),
     );
+    let jobs = all.iter().enumerate();
+    write_jobs(jobs.map(|(number, job)| traced(number, job)), file)?;
+    if file == Path::new("-") {
+        return Ok(());
+    }
+    print(&format!(
+        "{} jobs written to {}\n",
+        all.len(),
+        file.display()
+    ))
+}
+
+/// Writes jobs as CSV to a file; `-`: to standard output.
+pub(super) fn write_jobs(jobs: impl Iterator<Item = TraceJob>, file: &Path) -> Result<(), Failure> {
     let out: Box<dyn io::Write> = if file == Path::new("-") {
         Box::new(BufWriter::new(io::stdout()))
     } else {
@@ -107,20 +121,12 @@ pub(super) fn write(scenario: &Scenario, file: &Path) -> Result<(), Failure> {
     };
     let write_all = || -> io::Result<()> {
         let mut writer = Writer::new(out)?;
-        for (number, job) in all.iter().enumerate() {
-            writer.write(&traced(number, job))?;
+        for job in jobs {
+            writer.write(&job)?;
         }
         writer.finish()?;
         Ok(())
     };
     let written = write_all();
-    written.with_context(|| format!("writing {}", file.display()))?;
-    if file == Path::new("-") {
-        return Ok(());
-    }
-    print(&format!(
-        "{} jobs written to {}\n",
-        all.len(),
-        file.display()
-    ))
+    Ok(written.with_context(|| format!("writing {}", file.display()))?)
 }

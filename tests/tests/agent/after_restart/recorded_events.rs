@@ -1,9 +1,10 @@
 //! The record of a scheduler's events over a kill of the agent, and what a replay says of it.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use records::ContainerId;
+use records::{ApplicationId, ContainerId};
 use test_support::LaunchContext;
 use tests::node::NodeKind;
 use tests::node_process::node_kind;
@@ -94,5 +95,66 @@ fn a_replay_of_kills_sheds_and_a_restart_gives_the_same_actions() {
     for (id, words) in [(rejected, "rejected; then"), (waiting[1], "shed; then")] {
         let line = shown.lines().find(|line| line.starts_with(&id.to_string()));
         assert!(line.is_some_and(|line| line.contains(words)), "{shown}");
+    }
+    captured(folder.path(), cluster.am.attempt().application_id);
+}
+
+/// The record is that of a node in a folder of its own. Three containers have ended by themselves,
+/// all after the restart.
+fn captured(folder: &Path, application: ApplicationId) {
+    let trace = folder.join("jobs.csv");
+    let capture = |arguments: &[&str]| {
+        let mut command = Command::new(AGENT);
+        command
+            .args(["simulate", "--capture"])
+            .arg(folder)
+            .arg("--write-trace")
+            .arg(&trace);
+        let output = command.args(arguments).output().unwrap();
+        (output.status.code(), text(&output))
+    };
+    let (status, shown) = capture(&[]);
+    assert_eq!(status, Some(0), "{shown}");
+    let told = "1 jobs with 3 tasks";
+    let left = "0 masters, and 3 containers that had not ended";
+    assert!(shown.contains(told) && shown.contains(left), "{shown}");
+    assert!(shown.contains("1 of the jobs arrive with"), "{shown}");
+    let written = fs::read_to_string(&trace).unwrap();
+    let lines: Vec<&str> = written.lines().skip(1).collect();
+    assert_eq!(lines.len(), 3, "{written}");
+    for (line, kind) in lines
+        .iter()
+        .zip(["opportunistic", "opportunistic", "guaranteed"])
+    {
+        assert!(line.starts_with("job_1,0,1,,1,"), "{written}");
+        assert!(line.contains(&format!(",{EACH_MB},1,{kind},")), "{written}");
+    }
+    let mut simulate = Command::new(AGENT);
+    let simulate = simulate.args(["simulate", "seconds-1", "--check", "--trace"]);
+    let checked = simulate.arg(&trace).output().unwrap();
+    assert!(checked.status.success(), "{}", text(&checked));
+
+    let list = folder.join("apps.json");
+    let apps = |text: &str| {
+        fs::write(&list, text).unwrap();
+        capture(&["--applications", list.to_str().unwrap()])
+    };
+    let id = application.to_string();
+    let known = format!("{{\"apps\":{{\"app\":[{{\"id\":\"{id}\",\"startedTime\":17}}]}}}}");
+    let (status, shown) = apps(&known);
+    assert_eq!(status, Some(0), "{shown}");
+    assert!(!shown.contains("arrive with the first"), "{shown}");
+    for (text, words) in [
+        ("{\"apps\":null}", "1 of the jobs arrive with"),
+        ("{", "EOF while parsing"),
+        (
+            "{\"apps\":{\"app\":[{\"id\":\"x\",\"startedTime\":1}]}}",
+            "is no application id",
+        ),
+    ] {
+        let (status, shown) = apps(text);
+        let expected = if text.contains("null") { 0 } else { 2 };
+        assert_eq!(status, Some(expected), "{shown}");
+        assert!(shown.contains(words), "{shown}");
     }
 }
