@@ -33,5 +33,5 @@ pub use lenient::{Guard, Instead, Lenient};
 pub use problem::{ConfigProblems, Expected, Problem, Suffix, Warning};
 pub use reader::PropertyReader;
 pub use secret::{REDACTED, Secrets};
-pub use site::{Site, conf_dirs};
+pub use site::{AGENT_SITE, Site, conf_dirs};
 pub use unknown::suggest;

@@ -13,6 +13,10 @@ const RESOURCE_TYPES: &str = "resource-types.xml";
 const NODE_RESOURCES: &str = "node-resources.xml";
 const MAPRED_SITE: &str = "mapred-site.xml";
 
+/// File with properties of this agent alone, read after `yarn-site.xml`: a Java node that has the
+/// same folder ignores it.
+pub const AGENT_SITE: &str = "nm-agent-site.xml";
+
 /// Hadoop's files that are read here, one of which a folder of a configuration has.
 const FILES: [&str; 6] = [
     CORE_SITE,
@@ -57,6 +61,7 @@ impl Site {
         if !site.add(conf_dirs, YARN_SITE) {
             site.warnings.push(Warning::NoYarnSite(names_of(conf_dirs)));
         }
+        site.add(conf_dirs, AGENT_SITE);
         site.add(conf_dirs, RESOURCE_TYPES);
         site.add(conf_dirs, NODE_RESOURCES);
         // Hadoop's NodeManager loads it with the class of its shuffle.
@@ -149,5 +154,45 @@ fn names_of(conf_dirs: &[PathBuf]) -> String {
         )
     } else {
         names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_agents_own_file_changes_what_hadoops_say_unless_they_are_final() {
+        let folder = tempfile::tempdir().unwrap();
+        let property = |name: &str, value: &str, more: &str| {
+            format!("<property><name>{name}</name><value>{value}</value>{more}</property>")
+        };
+        let write = |file: &str, body: String| {
+            let text = format!("<configuration>{body}</configuration>");
+            fs::write(folder.path().join(file), text).unwrap();
+        };
+        write(
+            YARN_SITE,
+            property("open", "theirs", "")
+                + &property("closed", "theirs", "<final>true</final>")
+                + &property("theirs", "theirs", ""),
+        );
+        write(
+            AGENT_SITE,
+            property("open", "ours", "") + &property("closed", "ours", ""),
+        );
+        let table = KeyTable {
+            keys: &[],
+            families: &[],
+            lenient: &[],
+            guards: &[],
+            own_prefix: None,
+        };
+        let site = Site::read(&[folder.path().to_owned()], &BTreeMap::new(), &table);
+        let values = ["open", "closed", "theirs"].map(|name| site.properties.raw(name));
+        assert_eq!(values, [Some("ours"), Some("theirs"), Some("theirs")]);
+        assert!(site.problems.is_empty(), "{:?}", site.problems);
     }
 }
