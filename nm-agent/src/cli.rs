@@ -1,5 +1,6 @@
 //! The command line: arguments in, exit status out. The only reader of the process environment.
 
+mod adopt;
 mod history;
 mod holding;
 mod keeping;
@@ -86,6 +87,30 @@ enum Command {
     ///
     /// Example: nm-agent check --conf /etc/hadoop/conf --connect
     Check(CheckArguments),
+    /// Take the place of a Java NodeManager on this machine, or give it back.
+    ///
+    /// Without --go and --back it changes nothing. It prints what it finds of the Java node: its
+    /// configuration, process, environment, how it was started, its folders and recovery state;
+    /// then what would change, what jobs here would miss, what is not taken over, and each step
+    /// with its way back. With --go it does that: it writes nm-agent-site.xml beside yarn-site.xml,
+    /// stops the Java node as it was started, links the shell profile by which Hadoop's scripts
+    /// start the agent, starts it, and waits until it is registered with the ResourceManager. If it
+    /// does not register in time, everything is undone. With --back the agent is stopped, link and
+    /// file are removed, and the Java node is started as before.
+    ///
+    /// No log and no cache is deleted: the agent has caches of its own, in the folder nm-agent
+    /// below each local folder. Before each step nm-agent-adopt.json in the folder of the
+    /// configuration says which one begins, so a run that was interrupted can be gone on with, or
+    /// undone.
+    ///
+    /// Run it as root or as the node's user, who has to own the folder of the configuration.
+    /// Hadoop's scripts run as the node's user.
+    ///
+    /// Exit status: 0 when it is done, and for a plan; 2 when nothing was done, and the text says
+    /// why; 1 when a step failed, and the text says whether everything was undone.
+    ///
+    /// Example: nm-agent adopt --conf /etc/hadoop/conf --go
+    Adopt(adopt::AdoptArguments),
     /// Print what the running node does now.
     ///
     /// Asks the agent of this machine through its admin socket, which the configuration names. Exit
@@ -289,6 +314,7 @@ pub fn main() -> ExitCode {
         Command::Hold => holding::hold(&environment),
         Command::ServeFiles(arguments) => serve_files(arguments),
         Command::Check(arguments) => check(arguments, &environment),
+        Command::Adopt(arguments) => adopt::adopt(arguments, &environment),
         Command::Status(arguments) => operate::status(arguments, &environment),
         Command::Queue(arguments) => operate::queue(arguments, &environment),
         Command::Top(arguments) => operate::top::top(arguments, &environment),

@@ -20,7 +20,7 @@ const WRITE: &str = "NM_AGENT_WRITE_MANUAL";
 const NAME: &str = "nm-agent";
 
 /// Files that the program reads and writes where the packages put them, for the first page.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     (
         "/etc/nm-agent/",
         "Configuration of the service: core-site.xml and yarn-site.xml, in Hadoop's format.",
@@ -36,6 +36,10 @@ const FILES: [(&str, &str); 5] = [
     (
         "/var/log/nm-agent/",
         "Logs of containers. The service's own log is in the journal.",
+    ),
+    (
+        "nm-agent-site.xml",
+        "Properties that only nm-agent reads, after yarn-site.xml and in the same folder.",
     ),
     (
         "/usr/share/nm-agent/",

@@ -16,6 +16,9 @@ _nm__agent() {
             ",$1")
                 cmd="nm__agent"
                 ;;
+            nm__agent,adopt)
+                cmd="nm__agent__subcmd__adopt"
+                ;;
             nm__agent,check)
                 cmd="nm__agent__subcmd__check"
                 ;;
@@ -65,12 +68,42 @@ _nm__agent() {
 
     case "${cmd}" in
         nm__agent)
-            opts="-h -V --help --version run check status queue top explain drain reload rm shell history simulate quickstart"
+            opts="-h -V --help --version run check adopt status queue top explain drain reload rm shell history simulate quickstart"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nm__subcmd__agent__subcmd__adopt)
+            opts="-h -V --conf --go --back --lose-containers --yarn --profile --wait-s --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --yarn)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --profile)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait-s)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;

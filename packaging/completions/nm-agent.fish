@@ -28,6 +28,7 @@ complete -c nm-agent -n "__fish_nm_agent_needs_command" -s h -l help -d 'Print h
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -s V -l version -d 'Print version'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "run" -d 'Run the NodeManager until it is told to stop'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "check" -d 'Print each effective configuration value and where it came from; report what is wrong'
+complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "adopt" -d 'Take the place of a Java NodeManager on this machine, or give it back'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "status" -d 'Print what the running node does now'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "queue" -d 'List the waiting containers of the running node, with their waits so far and estimated'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "top" -d 'Watch the running node in a terminal: its numbers, what runs and what waits'
@@ -49,6 +50,15 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -l strict -d 'T
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -l connect -d 'Also try the ResourceManager, the default file system, and the ports that an agent would listen on. Those of an agent that runs are taken'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -s V -l version -d 'Print version'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l yarn -d 'Hadoop\'s script [default: $HADOOP_YARN_HOME/bin/yarn, $HADOOP_HOME/bin/yarn, else yarn of $PATH]' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l profile -d 'Shell profile by which Hadoop\'s scripts start the agent' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l wait-s -d 'Time in seconds for the agent to register' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l go -d 'Do what is printed without it; an interrupted --go goes on'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l back -d 'Undo what --go has done, or has begun to do'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l lose-containers -d 'Let containers that run be lost'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -s V -l version -d 'Print version'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand status" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand status" -l socket -d 'Admin socket of the agent [default: yarn.nodemanager.agent.admin.socket]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand status" -l json -d 'Print the answer as JSON, for programs'

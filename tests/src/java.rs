@@ -205,6 +205,14 @@ pub fn jar_of_source(source: &Path, folder: &Path) -> PathBuf {
     jar
 }
 
+/// Returns the options of a JVM that starts quickly, as one text with blanks between.
+#[must_use]
+pub fn quick_options(heap_mb: u32) -> String {
+    let options = OPTIONS.iter().chain(Vm::QuickStart.options());
+    let options: String = options.map(|option| format!("{option} ")).collect();
+    format!("{options}-Xmx{heap_mb}m")
+}
+
 fn bare(vm: Vm, heap_mb: u32) -> Command {
     let home = home().unwrap_or_else(|why| panic!("{why}"));
     let mut command = Command::new(home.join("bin/java"));

@@ -61,6 +61,7 @@ pub mod scripted_cluster;
 pub mod spark;
 pub mod wait;
 pub mod yarn_cli;
+pub mod yarn_daemon;
 pub mod yarn_logs;
 
 pub use test_support::skip;

@@ -4,7 +4,8 @@
 #
 #     yarn_stand_in.sh [--config DIR] [--daemon start|stop|status] COMMAND
 #
-# The command `sleeper` is one that no profile replaces: a daemon that needs Java.
+# The command `sleeper` is one that no profile replaces: a daemon that needs Java. Without a profile `nodemanager` is
+# Hadoop's own, from the jars of CLASSPATH.
 
 HADOOP_SHELL_EXECNAME=yarn
 HADOOP_USER_PARAMS=("$@")
@@ -31,12 +32,16 @@ hadoop_java_setup() {
 
 # Becomes the program of a daemon.
 hadoop_start_daemon() {
-  echo $$ >"$3"
-  exec -a "java -Dproc_$1" sleep 1000000
+  echo "${BASHPID}" >"$3"
+  if [[ $2 = org.example.Sleeper ]]; then exec -a "java -Dproc_$1" sleep 1000000; fi
+  # shellcheck disable=SC2086
+  exec "${JAVA_HOME}/bin/java" "-Dproc_$1" "-Dyarn.log.dir=${HADOOP_LOG_DIR}" ${HADOOP_OPTS} "$2"
 }
 
 if [[ -f ${HADOOP_CONF_DIR}/hadoop-env.sh ]]; then . "${HADOOP_CONF_DIR}/hadoop-env.sh"; fi
-for profile in "${HADOOP_CONF_DIR}"/shellprofile.d/*.sh; do . "${profile}"; done
+for profile in "${HADOOP_CONF_DIR}"/shellprofile.d/*.sh; do
+  if [[ -f ${profile} ]]; then . "${profile}"; fi
+done
 hadoop_java_setup
 HADOOP_IDENT_STRING=${HADOOP_IDENT_STRING:-somebody}
 
@@ -45,6 +50,9 @@ if declare -f "yarn_subcommand_${HADOOP_SUBCMD}" >/dev/null; then
 else
   HADOOP_SUBCMD_SUPPORTDAEMONIZATION=true
   HADOOP_CLASSNAME=org.example.Sleeper
+  if [[ ${HADOOP_SUBCMD} = nodemanager ]]; then
+    HADOOP_CLASSNAME=org.apache.hadoop.yarn.server.nodemanager.NodeManager
+  fi
 fi
 if [[ ${HADOOP_SUBCMD_SUPPORTDAEMONIZATION} != true ]]; then exit 9; fi
 
@@ -66,7 +74,11 @@ case ${HADOOP_DAEMON_MODE} in
     status || exit 0
     pid=$(cat "${pidfile}")
     kill "${pid}"
-    tail --pid="${pid}" -f /dev/null
+    if ! timeout "${HADOOP_STOP_TIMEOUT:-5}" tail --pid="${pid}" -f /dev/null; then
+      hadoop_error "WARNING: ${HADOOP_SUBCMD} did not stop gracefully: Trying to kill with kill -9"
+      kill -9 "${pid}"
+      tail --pid="${pid}" -f /dev/null
+    fi
     rm -f "${pidfile}"
     ;;
   start)

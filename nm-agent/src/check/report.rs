@@ -107,6 +107,18 @@ impl Report {
         }
     }
 
+    /// Returns what keeps an agent from running.
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        &self.findings.problems
+    }
+
+    /// Returns the features that the configuration asks for and jobs would miss.
+    #[must_use]
+    pub fn missing(&self) -> &[String] {
+        &self.findings.missing
+    }
+
     /// Returns the verdict. A strict one takes each warning and each missing feature for a problem.
     pub fn outcome(&self, is_strict: bool) -> Outcome {
         let Findings {

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail with the test")]
 
+mod adopt;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -17,16 +19,30 @@ use crate::AGENT;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A machine with Hadoop's configuration, in which the profile is linked.
+/// A machine with Hadoop's configuration.
 struct Machine {
     folder: TempDir,
 }
 
+/// Returns the shell profile of the packages.
+fn profile() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/hadoop/nm-agent.sh")
+}
+
 impl Machine {
     fn new(rm: &ScriptedRm) -> Self {
+        let machine = Self::without_profile(rm);
+        fs::create_dir(machine.path("conf/shellprofile.d")).unwrap();
+        let link = machine.path("conf/shellprofile.d/nm-agent.sh");
+        std::os::unix::fs::symlink(profile(), link).unwrap();
+        machine
+    }
+
+    /// Makes a machine on which the profile is not linked.
+    fn without_profile(rm: &ScriptedRm) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let machine = Self { folder };
-        for name in ["conf/shellprofile.d", "pids", "logs"] {
+        for name in ["conf", "pids", "logs"] {
             fs::create_dir_all(machine.path(name)).unwrap();
         }
         let mut site = Properties::default();
@@ -50,9 +66,6 @@ impl Machine {
         )
         .set("yarn.nodemanager.disk-health-checker.enable", false);
         fs::write(machine.path("conf/yarn-site.xml"), site.to_xml()).unwrap();
-        let profile = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/hadoop/nm-agent.sh");
-        let link = machine.path("conf/shellprofile.d/nm-agent.sh");
-        std::os::unix::fs::symlink(profile, link).unwrap();
         machine
     }
 

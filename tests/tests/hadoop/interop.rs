@@ -35,6 +35,7 @@ macro_rules! with_each_rm {
     };
 }
 
+mod adopt;
 mod disks;
 mod draining;
 mod epochs;
