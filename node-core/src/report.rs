@@ -160,6 +160,7 @@ impl Core {
             },
             paused: clamped(scheduler.paused_count()),
             opportunistic,
+            takes_opportunistic: scheduler.takes_opportunistic(),
             frozen_memory_mb: scheduler.frozen_memory_mb(),
             queuing_limit: scheduler.queuing_limit(),
         }

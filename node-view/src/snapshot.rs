@@ -101,6 +101,8 @@ pub struct NodeNumbers {
     pub paused: u32,
     /// Opportunistic numbers of the last heartbeat's kind.
     pub opportunistic: OpportunisticContainersStatus,
+    /// Whether opportunistic containers are taken.
+    pub takes_opportunistic: bool,
     /// Mebibytes that frozen containers hold.
     pub frozen_memory_mb: u64,
     /// Limit that the RM published last; `None` before the first.

@@ -36,6 +36,7 @@ pub(crate) fn node() -> NodeSnapshot {
         numbers: NodeNumbers {
             total: Resource::new(8192, 8),
             allocated: Resource::new(1024, 2),
+            takes_opportunistic: true,
             ..NodeNumbers::default()
         },
         applications: Vec::new(),

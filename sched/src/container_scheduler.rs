@@ -355,6 +355,13 @@ impl ContainerScheduler {
         self.node
     }
 
+    /// Returns whether opportunistic containers are taken: the node is not drained, and
+    /// `yarn.nodemanager.opportunistic-containers-max-queue-length` is not 0.
+    #[must_use]
+    pub fn takes_opportunistic(&self) -> bool {
+        self.drain.is_none() && self.config.queue_capacity() > 0
+    }
+
     /// Returns the load that a look from outside shows: containers of both types, those that wait
     /// apart, frozen ones among them.
     #[must_use]
@@ -364,7 +371,10 @@ impl ContainerScheduler {
             |counts: [usize; 2]| u32::try_from(counts.iter().sum::<usize>()).unwrap_or(u32::MAX);
         Sight {
             running: count(types.map(|it| self.holding_room_count(it))),
-            queued: count(types.map(|it| self.queue_length(it))),
+            queued: match self.takes_opportunistic() {
+                true => count(types.map(|it| self.queue_length(it))),
+                false => Sight::CLOSED,
+            },
             free: self.node.saturating_sub(self.allocated()),
             seen_at: now,
         }

@@ -58,12 +58,18 @@ const PROMISED_MAX: usize = 20_000;
 pub struct Sight {
     /// Containers of both types that hold resources.
     pub running: u32,
-    /// Containers that wait.
+    /// Containers that wait; [`Sight::CLOSED`] where no opportunistic container is taken.
     pub queued: u32,
     /// Resources that no container holds.
     pub free: Resource,
     /// Time at which the node had this load, at the latest when it was asked.
     pub seen_at: MonoMillis,
+}
+
+impl Sight {
+    /// [`queued`](Self::queued) of a node that takes no opportunistic containers, because it is
+    /// drained or has no queue for them: more than any limit, whatever is free there.
+    pub const CLOSED: u32 = u32::MAX;
 }
 
 /// Answer of a node to a look.

@@ -27,9 +27,6 @@ pub(super) const QUESTION: Question = Question {
 /// Largest number of containers that a node can have.
 const CONTAINERS_MAX: i64 = 1_000_000;
 
-/// Containers that seem to wait on a node that is drained: more than any limit.
-const QUEUED_WHILE_DRAINED: u32 = 1_000_000;
-
 /// Most beans of an answer that are read. The query selects one.
 const BEANS_MAX: usize = 16;
 
@@ -71,7 +68,7 @@ struct Bean {
     #[serde(rename = "ContainersGuaranteedQueued", default)]
     guaranteed_queued: i64,
     /// Told by our nodes only, whose numbers are those of the moment. More than waits there while
-    /// the node is drained and takes no containers.
+    /// the node takes no opportunistic containers.
     #[serde(rename = "ReportedQueueLength")]
     reported_queue: Option<i64>,
     #[serde(rename = "ContainersRunning")]
@@ -131,7 +128,7 @@ pub fn read_numbers(
     };
     let reported = count("ReportedQueueLength", reported)?;
     let queued = match opportunistic + guaranteed {
-        queued if reported > queued => QUEUED_WHILE_DRAINED,
+        queued if reported > queued => Sight::CLOSED,
         queued => queued,
     };
     Ok(Told::Load(Sight {
@@ -245,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_drained_has_no_room_however_little_runs_there() {
+    fn a_node_that_takes_none_has_no_room_however_little_runs_there() {
         let queued = |reported| {
             let read = with("ReportedQueueLength", json!(reported));
             read.unwrap().queued
         };
         assert_eq!(queued(0), 0);
-        assert_eq!(queued(1), QUEUED_WHILE_DRAINED);
+        assert_eq!(queued(1), Sight::CLOSED);
         assert!(with("ReportedQueueLength", json!(-1)).is_err());
     }
 

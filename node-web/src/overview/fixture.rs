@@ -58,6 +58,7 @@ pub(crate) fn overview() -> Overview {
                 max_queue_length: Some(4),
                 max_queue_wait_time_ms: None,
             }),
+            takes_opportunistic: true,
             ..NodeNumbers::default()
         },
         running: Listing {

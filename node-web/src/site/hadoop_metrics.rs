@@ -176,6 +176,10 @@ fn containers(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
         .iter()
         .filter(|app| app.state != ApplicationState::Finished)
         .count();
+    let reported_queue = match now.takes_opportunistic {
+        true => queued_guaranteed + queued_opportunistic,
+        false => queued_guaranteed + queued_opportunistic + 1,
+    };
     vec![
         metric(GAUGE, "ContainersIniting", "# of initializing containers", initing),
         metric(GAUGE, "ContainersReIniting", "# of containers that end for a restart", restarting),
@@ -183,7 +187,7 @@ fn containers(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
         metric(GAUGE, "ContainersPaused", "# of paused containers", now.paused),
         metric(GAUGE, "ContainersGuaranteedQueued", "Guaranteed containers that wait", queued_guaranteed),
         metric(GAUGE, "ContainersOpportunisticQueued", "Opportunistic containers that wait", queued_opportunistic),
-        metric(GAUGE, "ReportedQueueLength", "Containers that wait, as heartbeats report them: a full queue while the node is drained", opportunistic.wait_queue_length),
+        metric(GAUGE, "ReportedQueueLength", "Containers that wait; more than wait while no opportunistic container is taken", reported_queue),
         metric(GAUGE, "RunningOpportunisticContainers", "# of running opportunistic containers", opportunistic.running_opport_containers),
         metric(GAUGE, "ApplicationsRunning", "Applications that have not ended on this node", running_apps),
     ]

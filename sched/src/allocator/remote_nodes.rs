@@ -9,6 +9,7 @@ mod list;
 mod node;
 mod preference;
 mod refusal_limit;
+mod resting;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ pub use self::list::{KnownNode, NodeList, REMOTE_NODES_MAX};
 pub use self::node::{Placement, RemoteNode};
 pub use self::preference::HostPreferences;
 use self::refusal_limit::RefusalLimit;
+use self::resting::Resting;
 use self::turn::Candidate;
 pub(super) use self::turn::{Shares, Taken, Turn};
 
@@ -31,10 +33,6 @@ const SHOWS_AFTER_MS: u64 = 2_000;
 /// Milliseconds for which a node of an earlier list stays a candidate. A list has a few of the
 /// cluster's nodes, others with each sort, so the lists of half a minute know many more.
 const REMEMBERED_MS: u64 = 30_000;
-
-/// Milliseconds without a container for a node that refused one. Until then queued containers have
-/// started there, or the ResourceManager no longer lists the node.
-const REST_MS: u64 = 5_000;
 
 /// Most nodes of earlier lists that are remembered, together with those of a shorter list. The
 /// nodes seen longest ago are forgotten first. A longer list has enough without them.
@@ -86,8 +84,7 @@ pub(super) struct RemoteNodes {
     /// Mean run time of the containers that have ended, in milliseconds; `None` before the first.
     /// The last end has a weight of an eighth.
     run_time_ms: Option<u64>,
-    /// Ends of rests, by node.
-    resting: BTreeMap<NodeId, MonoMillis>,
+    resting: Resting,
     random: SplitMix64,
 }
 
@@ -107,7 +104,7 @@ impl RemoteNodes {
             live_count: BTreeMap::new(),
             refusal_limit: RefusalLimit::new(),
             run_time_ms: None,
-            resting: BTreeMap::new(),
+            resting: Resting::default(),
             random: SplitMix64::new(seed),
         }
     }
@@ -140,9 +137,7 @@ impl RemoteNodes {
         let is_old = |known: &Remembered| now.since(known.seen) > REMEMBERED_MS;
         let old = self.earlier.partition_point(is_old);
         self.earlier.drain(..old);
-        if !self.resting.is_empty() {
-            self.resting.retain(|_, until| *until > now);
-        }
+        self.resting.forget_old(now);
         self.received = Some(now);
     }
 
@@ -248,15 +243,17 @@ impl RemoteNodes {
                 self.live_count.remove(&node);
             }
         }
-        if let Some(now) = refused_at {
-            self.refusal_limit.count_refusal(placed, now);
-            self.resting.insert(node, now + REST_MS);
-        }
+        let Some(now) = refused_at else {
+            self.resting.ran(&node);
+            return;
+        };
+        self.refusal_limit.count_refusal(placed, now);
+        self.resting.refused(node, self.placement, now);
     }
 
     /// Returns whether a node refused a container so short a time ago that it gets none.
     pub(super) fn is_resting(&self, node: &NodeId, now: MonoMillis) -> bool {
-        is_resting(&self.resting, node, now)
+        self.resting.is_resting(node, now)
     }
 
     /// Returns the containers that have not ended, with their nodes and the times at which they
@@ -268,7 +265,7 @@ impl RemoteNodes {
 
     /// Returns whether any node may be resting.
     pub(super) fn has_resting(&self) -> bool {
-        !self.resting.is_empty()
+        self.resting.has_any()
     }
 
     /// Returns the number of the attempt's containers on a node that have not ended. Not counted
@@ -311,7 +308,7 @@ impl RemoteNodes {
                 earlier
                     .filter(|known| now.since(known.seen) <= REMEMBERED_MS)
                     .map(|known| (known.rank, known.node.node()))
-                    .filter(|(_, node)| !is_resting(&self.resting, &node.node_id, now))
+                    .filter(|(_, node)| !self.resting.is_resting(&node.node_id, now))
                     .map(|(rank, node)| Candidate {
                         node,
                         rank,
@@ -342,7 +339,7 @@ fn listed<'a>(
     list: &'a NodeList,
     counts: &BTreeMap<NodeId, u32>,
     gone: &BTreeSet<NodeId>,
-    resting: &BTreeMap<NodeId, MonoMillis>,
+    resting: &Resting,
     now: MonoMillis,
 ) -> Vec<Candidate<'a>> {
     let mut candidates: Vec<Candidate<'a>> = (0..)
@@ -359,20 +356,15 @@ fn listed<'a>(
             candidates[rank].given = *count;
         }
     }
-    let resting = resting.iter().filter(|(_, until)| **until > now);
     let out: BTreeSet<usize> = gone
         .iter()
-        .chain(resting.map(|(node, _)| node))
+        .chain(resting.at(now))
         .filter_map(|node| list.rank(node))
         .collect();
     if !out.is_empty() {
         candidates.retain(|candidate| !out.contains(&candidate.rank));
     }
     candidates
-}
-
-fn is_resting(resting: &BTreeMap<NodeId, MonoMillis>, node: &NodeId, now: MonoMillis) -> bool {
-    resting.get(node).is_some_and(|until| *until > now)
 }
 
 #[cfg(test)]
@@ -440,9 +432,8 @@ mod tests {
             now = now + 1;
             nodes.replace(list(number * LISTED).into(), now);
             let first = number * LISTED;
-            nodes
-                .resting
-                .insert(list(first)[0].node_id.clone(), now + REST_MS);
+            let node = list(first)[0].node_id.clone();
+            nodes.resting.refused(node, Placement::Spread, now);
         }
         assert_eq!(
             nodes.list.nodes().len() + nodes.earlier.len(),
@@ -450,6 +441,6 @@ mod tests {
         );
         nodes.replace(NodeList::default(), now + REMEMBERED_MS + 1);
         assert!(nodes.list.nodes().is_empty() && nodes.earlier.is_empty());
-        assert!(nodes.resting.is_empty());
+        assert!(!nodes.resting.has_any());
     }
 }

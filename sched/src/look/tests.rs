@@ -90,6 +90,24 @@ fn what_exceeds_free_places_and_the_limit_is_held_back_and_without_a_limit_nothi
 }
 
 #[test]
+fn a_closed_node_gets_nothing_without_a_limit_either() {
+    let closed = Sight {
+        queued: Sight::CLOSED,
+        ..sight(0, 0)
+    };
+    for max_queue_length in [Some(5), None] {
+        let mut placer = LookPlacer::new(1);
+        let round = round_of(&mut placer, &[closed; 2], 4);
+        let terms = LookTerms {
+            max_queue_length,
+            ..terms(5)
+        };
+        let placed = placer.place(round, &terms, |_, _| true, NOW);
+        assert_eq!((placed.nodes.len(), placed.held_back), (0, 4));
+    }
+}
+
+#[test]
 fn old_news_counts_for_less_and_too_old_news_for_nothing() {
     let taken_at = |age_ms| {
         let old = Sight {

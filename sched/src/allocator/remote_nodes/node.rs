@@ -22,7 +22,7 @@ pub enum Placement {
     /// The better of two random nodes (Mitzenmacher, "How Useful Is Old Information?", IEEE TPDS
     /// 2000) among those of the lists of the last `REMEMBERED_MS`: the one with fewer containers
     /// of this attempt, then the one higher on the list. A node that refused a container is left
-    /// alone for `REST_MS`, and refusals lower what the attempt places at once (`RefusalLimit`).
+    /// alone for five seconds, and refusals lower what the attempt places at once (`RefusalLimit`).
     Spread,
     /// Hadoop's choice: the nodes of the last list in its order. All attempts of the cluster place
     /// on the same few nodes.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::action::{DrainExtent, RejectReason, ShedReason};
+use crate::look::Sight;
 
 /// Returns a full node: 1 is guaranteed and 2 opportunistic, both run, and 3 and 4 wait.
 fn full() -> Node {
@@ -183,4 +184,20 @@ fn the_resource_manager_sees_a_full_queue_and_no_estimate_until_the_drain_is_can
     let mut node = Node::with(by_resources, 100);
     drain(&mut node, DrainExtent::Queue);
     assert_eq!(status(&node), (1, 0, None));
+}
+
+#[test]
+fn a_look_shows_no_room_on_a_node_that_takes_no_opportunistic_containers() {
+    let mut node = Node::new(100);
+    let queued = |node: &Node| node.scheduler.sight(node.now.mono).queued;
+    assert_eq!(queued(&node), 0);
+    drain(&mut node, DrainExtent::Queue);
+    assert_eq!(queued(&node), Sight::CLOSED);
+    node.feed(Event::Drain(None));
+    assert_eq!(queued(&node), 0);
+    let none = ContainerSchedulerConfig {
+        queue_length_max: 0,
+        ..CONFIG
+    };
+    assert_eq!(queued(&Node::with(none, 100)), Sight::CLOSED);
 }
