@@ -7,6 +7,7 @@
 
 #![cfg(test)]
 
+mod adopt;
 mod classes;
 mod eviction;
 mod launches;

@@ -2,7 +2,8 @@
 //! like Java nodes, and records of others.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::unistd::Uid;
@@ -17,6 +18,11 @@ const RECORD: &str = "conf/nm-agent-adopt.json";
 impl Machine {
     /// Returns a command of this machine's operator.
     fn adopt_command(&self, arguments: &[&str]) -> Command {
+        self.adopt_command_of(Path::new(AGENT), arguments)
+    }
+
+    /// Returns a command of this machine's operator with this program.
+    fn adopt_command_of(&self, program: &Path, arguments: &[&str]) -> Command {
         let yarn = self.path("yarn");
         let stand_in = concat!(env!("CARGO_MANIFEST_DIR"), "/src/yarn_stand_in.sh");
         fs::write(
@@ -25,7 +31,7 @@ impl Machine {
         )
         .unwrap();
         fs::set_permissions(&yarn, fs::Permissions::from_mode(0o755)).unwrap();
-        let mut command = Command::new(AGENT);
+        let mut command = Command::new(program);
         command.arg("adopt").arg("--conf").arg(self.path("conf"));
         command
             .arg("--yarn")
@@ -45,7 +51,12 @@ impl Machine {
     /// Runs it, expects this exit status, and returns both outputs.
     #[track_caller]
     fn adopt(&self, arguments: &[&str], status: i32) -> String {
-        let output = self.adopt_command(arguments).output().unwrap();
+        Self::end_of(self.adopt_command(arguments), status)
+    }
+
+    #[track_caller]
+    fn end_of(mut command: Command, status: i32) -> String {
+        let output = command.output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
         assert_eq!(output.status.code(), Some(status), "{text}");
@@ -104,6 +115,48 @@ fn a_node_that_does_not_run_is_the_agents_until_back() {
     assert!(!machine.path(RECORD).exists());
     assert!(proc::mentioning(machine.folder.path()).is_empty());
     machine.refuses(&["--back"], "there is no record of a --go");
+}
+
+/// Hadoop's script and what it reads may be in the hands of the node's user.
+#[test]
+fn root_runs_hadoops_scripts_as_the_nodes_user() {
+    const NOBODY: u32 = 65534;
+    if !Uid::effective().is_root() {
+        skip::skip("adopt by root", &"it needs root");
+        return;
+    }
+    let rm = ScriptedRm::start();
+    let machine = Machine::without_profile(&rm);
+    let site = machine.path("conf/yarn-site.xml");
+    let text = fs::read_to_string(&site).unwrap();
+    // The agent's user can make no folder in /run.
+    let socket = format!("<value>{}</value>", machine.path("admin").display());
+    assert!(text.contains(&socket));
+    let text = text.replace("yarn.nodemanager.agent.admin.socket", "x.unused");
+    fs::write(site, text).unwrap();
+    fs::set_permissions(machine.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["local", "userlogs", "pids", "logs"] {
+        let folder = machine.path(name);
+        fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let env = machine.path("conf/hadoop-env.sh");
+    // The one under test may lie in a folder that is closed to others.
+    let program = machine.path("nm-agent");
+    fs::copy(AGENT, &program).unwrap();
+    fs::write(env, "id -u >>\"${HADOOP_LOG_DIR}/ids\"\n").unwrap();
+    Machine::end_of(machine.adopt_command_of(&program, &["--go"]), 0);
+    rm.wait_registered();
+    let agents = proc::mentioning(machine.folder.path());
+    assert!(!agents.is_empty());
+    for agent in agents {
+        let status = fs::metadata(format!("/proc/{}", agent.pid)).unwrap();
+        assert_eq!(status.uid(), NOBODY, "{}", agent.command);
+    }
+    assert!(machine.path("local/nm-agent/admin.sock").exists());
+    Machine::end_of(machine.adopt_command_of(&program, &["--back"]), 0);
+    let ids = fs::read_to_string(machine.path("logs/ids")).unwrap();
+    assert!(ids.lines().all(|id| id == NOBODY.to_string()), "{ids}");
 }
 
 #[test]
