@@ -185,7 +185,7 @@ impl Record {
     ///
     /// # Errors
     /// A path that is not UTF-8.
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
+    pub fn to_bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
         Ok(bytes)

@@ -11,6 +11,7 @@
 //! memory that an input takes is bounded by its length. The corpus is in `corpus/`, a file for each
 //! target with an input a line in base64 ([`corpus`]). May not know any fuzzer.
 
+mod adopt_record;
 mod aggregated_logs;
 mod archives;
 pub mod corpus;
@@ -109,6 +110,7 @@ pub const TARGETS: &[Target] = &[
     http::TARGET,
     keeper_records::TARGET,
     stored::TARGET,
+    adopt_record::TARGET,
     scripts::TARGET,
     kernel_text::TARGET,
     event_records::TARGET,
