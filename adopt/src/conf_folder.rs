@@ -1,6 +1,6 @@
 //! The folder of Hadoop's configuration: the three names in it that are this crate's.
 //!
-//! Everything goes through a handle of the folder and follows no link in it. Two runs at once are
+//! All access goes through a handle of the folder and follows no link in it. Two runs at once are
 //! kept apart by the kernel's lock of the folder.
 
 use std::ffi::OsStr;
@@ -33,13 +33,13 @@ const PROFILE: &str = "nm-agent.sh";
 /// Bytes of one of these files that are read; the agent writes some hundred.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Why the folder cannot be worked in.
+/// Reason that the folder cannot be used.
 #[derive(Debug, Error)]
 pub enum FolderError {
-    /// It cannot be opened or changed.
+    /// The folder cannot be opened or changed.
     #[error("{operation} in {}", folder.display())]
     Io {
-        /// What was being done.
+        /// Operation that failed.
         operation: &'static str,
         /// The folder of the configuration.
         folder: PathBuf,
@@ -47,10 +47,10 @@ pub enum FolderError {
         #[source]
         source: io::Error,
     },
-    /// Everybody may write to it.
+    /// Every user may write to the folder.
     #[error("every user may write to {}: its files could be anybody's", .0.display())]
     Open(PathBuf),
-    /// It is another user's, who could replace what is written there.
+    /// The folder belongs to another user, who could replace its files.
     #[error(
         "{} belongs to the user id {owner}: run nm-agent adopt as that user, or give the folder \
          to this one", folder.display()
@@ -58,13 +58,13 @@ pub enum FolderError {
     Another {
         /// The folder of the configuration.
         folder: PathBuf,
-        /// Its user id.
+        /// User id of the folder.
         owner: u32,
     },
-    /// Another run works in it.
+    /// Another run uses the folder.
     #[error("another nm-agent adopt is at work here{}", by.map_or_else(String::new, |pid| format!(" (process {pid})")))]
     Busy {
-        /// Its process, if it is known.
+        /// Process of that run, if it is known.
         by: Option<i32>,
     },
 }
@@ -76,12 +76,12 @@ pub struct ConfFolder {
     handle: DirHandle,
 }
 
-/// What became of something that was to be removed.
+/// Outcome of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removed {
-    /// It is gone, or was not there.
+    /// The file is gone, or was not there.
     Gone,
-    /// It is not what was made here, and stays.
+    /// The file differs from the one that was made here, and stays.
     Changed,
 }
 
@@ -286,7 +286,7 @@ impl ConfFolder {
 
     /// Gives a file new bytes: whoever reads it, also after a crash, finds the old ones or these.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        // What a run that was killed has left.
+        // A run that was killed may have left one.
         self.unlink(HALF_WRITTEN)?;
         let mut file = self.handle.create_file(HALF_WRITTEN, 0o644)?;
         file.write_all(bytes)?;

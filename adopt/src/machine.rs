@@ -28,10 +28,10 @@ pub struct Limits {
     pub stop: Duration,
 }
 
-/// What an agent says of itself.
+/// State of an agent, as the agent reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentState {
-    /// Process id.
+    /// Process id of the agent.
     pub pid: i32,
     /// Contact to the ResourceManager, in the agent's word.
     pub contact: String,
@@ -41,18 +41,18 @@ pub struct AgentState {
     pub containers: u32,
 }
 
-/// What the caller knows of the agent.
+/// The agent as the caller of this crate reaches it: by its configuration and its socket.
 pub trait AgentView {
     /// Asks the agent that the configuration describes.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason that no answer comes.
     fn state(&self) -> Result<AgentState, String>;
 
     /// Returns the folders of caches that an agent started now would use.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// The problems of the configuration.
     fn local_dirs(&self) -> Result<Vec<PathBuf>, String>;
 
     /// Returns the process that listens on a port, as far as this user may know.
@@ -62,20 +62,20 @@ pub trait AgentView {
 /// Order to the manager of the node: Hadoop's scripts or a unit of systemd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Start it.
+    /// Start the node.
     Start,
-    /// Stop it.
+    /// Stop the node.
     Stop,
-    /// Say by the exit status whether it runs.
+    /// Tell by the exit status whether the node runs.
     Status,
 }
 
-/// What the steps do to the machine, and ask it. A trait, so that tests can interrupt it.
+/// Operations of the steps on the machine. A trait, so that tests can let each of them fail.
 pub trait Machine {
     /// Gives the node's manager an order and waits until it returns.
     ///
     /// # Errors
-    /// How it failed.
+    /// The manager's failure, in words.
     fn order(&self, adoption: &Adoption, order: Order) -> Result<(), String>;
 
     /// Sends SIGTERM to a process.
@@ -94,9 +94,9 @@ pub trait Machine {
     fn wait(&self, limit: Duration, is_there: &mut dyn FnMut() -> bool) -> bool;
 }
 
-/// This machine.
+/// The machine that this process runs on.
 pub struct ThisMachine<'a> {
-    /// The agent.
+    /// View of the agent.
     pub agent: &'a dyn AgentView,
     /// Environment of this process.
     pub environment: &'a BTreeMap<String, String>,
@@ -125,7 +125,7 @@ impl Machine for ThisMachine<'_> {
 
     fn terminate(&self, process: ProcessIdentity) {
         if process.lives() {
-            // It may end by itself first.
+            // The process may end by itself first.
             let _gone = kill(Pid::from_raw(process.pid), Signal::SIGTERM);
         }
     }

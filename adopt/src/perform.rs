@@ -15,7 +15,7 @@ use crate::record::{Adoption, Record, Stage, Step};
 use crate::scan::StartedBy;
 use crate::text::{shown, shown_path};
 
-/// Why a run did not do what was asked.
+/// Failure of a run.
 #[derive(Debug, Error)]
 pub enum PerformError {
     /// A step failed and everything was undone.
@@ -24,9 +24,9 @@ pub enum PerformError {
     /// A step failed, and so did a step back.
     #[error("{why}: going back failed too, and --back goes on with it: {back}")]
     Stuck {
-        /// The step's reason.
+        /// Reason of the step.
         why: String,
-        /// The reason of the step back.
+        /// Reason of the step back.
         back: String,
     },
     /// A step back failed.
@@ -195,7 +195,7 @@ impl Run<'_> {
         let Some(java) = adoption.java.map(crate::record::JavaProcess::identity) else {
             return Ok(());
         };
-        // One that is being stopped by an interrupted run is not up.
+        // A node that an interrupted run was stopping is not up.
         let limit = self.limits.stop;
         let machine = self.machine;
         let stays = |running: ProcessIdentity| {
@@ -206,7 +206,7 @@ impl Run<'_> {
             for logs in &adoption.emptied_logs {
                 aside::set_aside(logs, adoption.user).map_err(|error| of_logs(logs, &error))?;
             }
-            // Its logs are moved back also when it does not start.
+            // The logs are moved back also when the node does not start.
             let started = machine.order(adoption, Order::Start);
             let started = started.and_then(|()| self.wait_java(adoption));
             self.restore_logs(adoption)?;

@@ -22,16 +22,16 @@ const SOCKET_PATH_MAX: usize = 107;
 /// Place of the program by the packages, where the shell profile looks for it.
 const PACKAGED_PROGRAM: &str = "/usr/bin/nm-agent";
 
-/// What `nm-agent check` says of the configuration.
+/// Findings of `nm-agent check` on the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// What keeps the agent from running.
+    /// Problems that keep the agent from running.
     pub problems: Vec<String>,
     /// Features that jobs would miss.
     pub missing: Vec<String>,
 }
 
-/// The rest of what a plan goes by.
+/// Facts about this process and the folder of the configuration that a plan goes by.
 #[derive(Clone, Debug)]
 pub struct Intent {
     /// Effective user id of this process.
@@ -58,20 +58,20 @@ pub struct Intent {
     pub has_profile: bool,
     /// Whether the folder of profiles exists.
     pub has_profiles: bool,
-    /// Why the folder cannot be written to; `None`: it can.
+    /// Reason that the folder cannot be written to; `None`: it can.
     pub unwritable: Option<String>,
 }
 
-/// What `--go` would do, or why not.
+/// Result of planning: the steps of `--go`, or the reasons against it.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What was found.
+    /// The machine as it was found.
     pub scan: Scan,
-    /// What the configuration asks for and jobs would miss.
+    /// Features that the configuration asks for and jobs would miss.
     pub missing: Vec<String>,
-    /// Why `--go` does nothing; empty: it goes.
+    /// Reasons that `--go` does nothing; empty: it does the steps.
     pub refusals: Vec<Refusal>,
-    /// What `--go` does.
+    /// Values for the steps of `--go`.
     pub adoption: Adoption,
 }
 

@@ -1,5 +1,5 @@
-//! The record: what `--go` does here and how far it is, so that `--back` and an interrupted run go
-//! on from there.
+//! The record: the values of an adoption and its progress, so that `--back` and an interrupted run
+//! go on from there.
 //!
 //! A JSON object with a version, in the folder of the configuration. It is replaced as a whole
 //! before each step. Whoever may write it decides what root starts, so it is read only if it
@@ -38,7 +38,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// All steps, in their order.
+    /// The steps in their order.
     pub const ALL: [Self; 4] = [
         Self::WriteSite,
         Self::StopJava,
@@ -47,7 +47,7 @@ impl Step {
     ];
 }
 
-/// How far it is.
+/// Progress of an adoption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -80,7 +80,7 @@ impl Stage {
 /// Process of the Java node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JavaProcess {
-    /// Process id.
+    /// Process id of the node.
     pub pid: i32,
     /// Start in clock ticks since boot.
     pub start_time: u64,
@@ -101,7 +101,7 @@ impl From<ProcessIdentity> for JavaProcess {
     }
 }
 
-/// All that the steps and their way back need.
+/// Values that the steps and their way back need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adoption {
     /// Folder of the configuration.
@@ -116,7 +116,7 @@ pub struct Adoption {
     pub profile: PathBuf,
     /// Whether the folder of profiles did not exist.
     pub makes_profile_folder: bool,
-    /// Whoever starts the node.
+    /// The manager that starts the node.
     pub started_by: StartedBy,
     /// Variables by which Hadoop's scripts find the node's files again.
     pub variables: BTreeMap<String, String>,
@@ -132,17 +132,17 @@ pub struct Adoption {
     pub port: u16,
 }
 
-/// An adoption and how far it is.
+/// An adoption with its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     version: u32,
-    /// How far it is.
+    /// Progress of the adoption.
     pub stage: Stage,
-    /// What is done here.
+    /// Values of the adoption.
     pub adoption: Adoption,
 }
 
-/// Why there is no record to go by.
+/// Reason that no record can be read.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The file cannot be opened or read.
@@ -159,7 +159,7 @@ pub enum RecordError {
         /// Permission bits of the file.
         mode: u32,
     },
-    /// It is cut, or something else.
+    /// The bytes are cut, or are no record.
     #[error(
         "the record is cut or none ({0}): undo by hand what \"Moving from a Java node, and back\" \
          in operators.md lists, then remove the file"
@@ -171,7 +171,7 @@ pub enum RecordError {
 }
 
 impl Record {
-    /// Makes a record.
+    /// Makes the record of an adoption.
     #[must_use]
     pub const fn new(stage: Stage, adoption: Adoption) -> Self {
         Self {
@@ -211,7 +211,7 @@ impl Record {
 }
 
 impl Adoption {
-    /// Says what is wrong with values that become arguments or paths.
+    /// Checks values that become arguments or paths, and names the first fault.
     fn look(&self) -> Result<(), &'static str> {
         let paths = [&self.conf, &self.yarn, &self.program, &self.profile];
         let folders = self.agent_local_dirs.iter().chain(&self.emptied_logs);

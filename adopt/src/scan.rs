@@ -42,7 +42,7 @@ impl Folders {
     }
 }
 
-/// What a scan goes by.
+/// Input of a scan.
 pub struct Asked<'a> {
     /// Mount of the kernel's process files; `/proc` but in tests.
     pub proc: &'a Path,
@@ -56,7 +56,7 @@ pub struct Asked<'a> {
     pub main_pid: &'a dyn Fn(&str) -> Option<i32>,
 }
 
-/// What was found.
+/// Facts that a scan has found.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     /// Folder of the configuration, absolute.

@@ -33,7 +33,7 @@ fn run(input: &[u8]) {
     }
     assert!(adoption.emptied_logs.iter().all(|path| path.is_absolute()));
     if let StartedBy::Unit(name) = &adoption.started_by {
-        // It stands among the arguments of a command.
+        // The name stands among the arguments of a command.
         assert!(name.ends_with(".service") && !name.starts_with('-'));
         assert!(!name.contains(['/', ' ', '\n']), "{name}");
         assert_eq!(&shown(name), name);

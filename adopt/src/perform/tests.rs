@@ -270,7 +270,7 @@ fn a_way_back_that_is_killed_anywhere_is_gone_on_with() {
         conf.store(&record).unwrap();
         machine.back().unwrap();
         let node = machine.node.get();
-        // It is started once.
+        // The node is started once.
         assert_eq!(node, Some(Node::Java(JAVA + 1)), "{begun:?}");
         assert!(machine.is_as_before(), "{begun:?}");
     }

@@ -1,4 +1,4 @@
-//! Why `--go` does nothing.
+//! Reasons that `--go` does nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub enum Refusal {
     OtherConfiguration {
         /// Process of one of them.
         pid: i32,
-        /// Its configuration, as it is printed.
+        /// Configuration of that node, as it is printed.
         conf: String,
     },
     /// A folder of the configuration that this user cannot work in.
@@ -78,7 +78,7 @@ pub enum Refusal {
     ForeignPidFile {
         /// The file, as it is printed.
         file: String,
-        /// The process.
+        /// Process id in the file.
         pid: i32,
     },
     /// Only root may order the service manager.

@@ -29,14 +29,14 @@ const LOCAL_DIRS: &str = "LOCAL_DIRS";
 /// A Java node that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JavaNode {
-    /// Its process.
+    /// The node's process.
     pub process: ProcessIdentity,
     /// User id of the process.
     pub user: u32,
     /// Folder of its configuration by its environment; `None`: unknown.
     pub conf: Option<PathBuf>,
-    /// Its variables of Hadoop and Java; `None`: this user may not read them. A value is what the
-    /// process was started with, from whoever started it.
+    /// Variables of Hadoop and Java in the node's environment; `None`: this user may not read them.
+    /// The values come from the user that started the node.
     pub environment: Option<BTreeMap<String, String>>,
     /// Whether Hadoop's scripts started it.
     pub is_of_scripts: bool,

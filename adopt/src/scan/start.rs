@@ -21,7 +21,7 @@ const PID_FILE_BYTES_MAX: u64 = 64;
 /// Folder of these files unless a variable names one (Hadoop: `HADOOP_PID_DIR`).
 const DEFAULT_PID_FOLDER: &str = "/tmp";
 
-/// Whoever starts the node, and is to start the agent.
+/// Manager that started the node, and is to start the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartedBy {
@@ -29,25 +29,25 @@ pub enum StartedBy {
     Daemon,
     /// A unit of systemd.
     Unit(String),
-    /// Somebody who runs `yarn nodemanager`, or Java itself.
+    /// A user that ran `yarn nodemanager`, or Java itself.
     Hand,
 }
 
 /// How the node was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Whoever started it.
+    /// Manager that started the node.
     pub by: StartedBy,
-    /// The file of its process id.
+    /// File of the node's process id.
     pub pid_file: Option<PidFile>,
-    /// A file of that name with the id of another process that runs.
+    /// Path of such a file with the id of another process that runs, and that id.
     pub foreign: Option<(PathBuf, i32)>,
 }
 
 /// File of a process id, as Hadoop's scripts name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PidFile {
-    /// Folder (`HADOOP_PID_DIR`).
+    /// Folder of the file (`HADOOP_PID_DIR`).
     pub folder: PathBuf,
     /// The part of the name that tells instances apart (`HADOOP_IDENT_STRING`).
     pub ident: String,
@@ -101,7 +101,7 @@ fn candidates(node: &JavaNode, environment: &BTreeMap<String, String>) -> Vec<Pi
     let user = User::from_uid(Uid::from_raw(node.user)).ok().flatten();
     let mut idents = values("HADOOP_IDENT_STRING");
     idents.extend(user.map(|user| user.name));
-    // It is part of a name.
+    // The value is part of a file's name.
     idents.retain(|ident| !ident.contains('/'));
     let mut folders = values("HADOOP_PID_DIR");
     folders.push(DEFAULT_PID_FOLDER.to_owned());

@@ -61,7 +61,7 @@ pub(super) struct AdoptArguments {
 
 type Environment = BTreeMap<String, String>;
 
-/// Why nothing was done.
+/// Reason that nothing was done.
 type Refused = String;
 
 pub(super) fn adopt(arguments: &AdoptArguments, environment: &Environment) -> ExitCode {

@@ -28,7 +28,7 @@ ExecStop=/srv/hadoop/bin/yarn --config /srv/hadoop/conf --daemon stop nodemanage
 PIDFile=/srv/hadoop/pids/hadoop-somebody-nodemanager.pid
 ";
 
-/// What a machine without Java starts for it.
+/// Environment file that starts a shell in place of Java.
 const ENVIRONMENT: &str = "export HADOOP_PID_DIR HADOOP_LOG_DIR HADOOP_IDENT_STRING=somebody
 export NM_AGENT=/srv/hadoop/bin/nm-agent
 hadoop_start_daemon() {

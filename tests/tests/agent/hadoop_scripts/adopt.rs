@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::unistd::Uid;
-use test_support::scripted::ScriptedRm;
+use test_support::scripted::{ScriptedAm, ScriptedRm};
 use tests::{proc, skip, wait};
 
 use super::{DEADLINE, Machine, profile};
@@ -115,6 +115,33 @@ fn a_node_that_does_not_run_is_the_agents_until_back() {
     assert!(!machine.path(RECORD).exists());
     assert!(proc::mentioning(machine.folder.path()).is_empty());
     machine.refuses(&["--back"], "there is no record of a --go");
+}
+
+#[test]
+fn containers_that_run_keep_the_node_where_it_is_unless_they_may_be_lost() {
+    let rm = ScriptedRm::start();
+    let machine = Machine::without_profile(&rm);
+    let of_java = Command::new("bash")
+        .args(["-c", "read -r _"])
+        .env("CONTAINER_ID", "container_1_0001_01_000001")
+        .env("LOCAL_DIRS", machine.path("local/usercache/x"))
+        .stdin(Stdio::piped())
+        .spawn();
+    let of_java = Ended(of_java.unwrap());
+    machine.refuses(&["--go"], "containers run here (1)");
+    drop(of_java);
+    machine.adopt(&["--go"], 0);
+    rm.wait_registered();
+    let am = ScriptedAm::connect(&rm, 1);
+    am.start(&am.first(), "exec sleep 86399");
+    wait::until("the container", DEADLINE, || {
+        let found = proc::containers(machine.folder.path());
+        wait::check(!found.is_empty(), format!("{found:?}"))
+    });
+    machine.refuses(&["--back"], "containers run or wait here (1)");
+    assert!(machine.path(RECORD).exists());
+    machine.adopt(&["--back", "--lose-containers"], 0);
+    assert!(proc::mentioning(machine.folder.path()).is_empty());
 }
 
 /// Hadoop's script and what it reads may be in the hands of the node's user.
@@ -256,7 +283,7 @@ fn a_configuration_with_control_characters_is_escaped() {
     let text = machine.adopt(&[], 0);
     assert!(text.contains(", with /x\\u{1b}[2J\\ny\n"), "{text}");
     assert!(!text.contains('\x1b'), "{text:?}");
-    // Whoever does not name the configuration may mean that node.
+    // An operator that does not name the configuration may mean that node.
     let command = machine.adopt_command(&["--go"]);
     let named = command.get_args().position(|it| it == "--conf").unwrap();
     let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();

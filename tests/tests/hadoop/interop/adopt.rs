@@ -36,7 +36,7 @@ impl Machine {
         };
         let options = options
             .with("yarn.nodemanager.recovery.enabled", recovers)
-            // What a job has in the cache stays after its end.
+            // A job's files in the cache stay after its end.
             .with("yarn.nodemanager.delete.debug-delay-sec", 3600);
         let lab = Lab::new(&RmKind::Hadoop, options);
         let daemon = YarnDaemon::install(lab.node_site("node"));
