@@ -8,7 +8,7 @@
 //!                  ├─ Session ── Request, Reply ──┼─► FileSystems ─► hdfs-native ─► NameNode
 //!                  │  a FileSystem                │
 //!                  └─ Archive ── content in, ─────┴─► archives::read
-//!  Entries ◄──────    entries out                     the rights of an account, an empty
+//!  Entries ◄──────    entries out                     the rights of an account, hardly an
 //!                                                     environment, bounded memory
 //! ```
 //! A library for HDFS trusts the lengths that its peers state, and tenants choose the peers; and
@@ -23,6 +23,9 @@
 //!   archive
 //! - [`message`], [`record`], `codec`, `failure`, `frame`: the messages, read as those of a
 //!   stranger on either side
+//!
+//! In a secure cluster a worker has what its user may prove: the tokens of its application, or the
+//! node's keytab for the node's own work. Archives are read by other workers, which have neither.
 //!
 //! A worker that reads an archive touches no file: it is fed with content and tells entries, and
 //! whoever gets them decides what they may do. So an archive in the hands of its author can do no
@@ -41,13 +44,16 @@ mod places;
 mod pool;
 mod process;
 pub mod record;
+mod security;
 mod serve;
 mod session;
 mod unpack;
 
 pub use codec::Malformed;
+pub use namenode_access::Proof;
 pub use pool::{AccountOf, Pool, PoolConfig};
 pub use process::Program;
+pub use security::{Identity, IdentityOf, Secret, Security};
 pub use serve::serve;
 
 /// Argument with which the program runs [`serve`].

@@ -1,7 +1,8 @@
 //! Messages between an agent and its file workers.
 //!
 //! ```text
-//! control   agent ─► worker   Setup, once; then a socket of a session at a time, as a descriptor
+//! control   agent ─► worker   Setup, once; then a descriptor at a time: a session's socket, or a
+//!                             file with the worker's secret
 //! session   agent ─► worker   Request: Open first, then one after the other
 //!           worker ─► agent   Reply: one for a request; a list in several parts
 //! archive   agent ─► worker   Request: Unpack first, then Supply, one for each Want
@@ -9,14 +10,15 @@
 //! ```
 //! Both sides read each other's bytes as those of a stranger.
 
-use std::time::Duration;
+mod setup;
 
 use archives::Form;
-use hadoop_fs::{FsConfig, FsError, Kind, Status};
-use users::{Account, AccountIds};
+use hadoop_fs::{FsError, Kind, Status};
 
 use crate::codec::{In, Malformed, Out, PATH_MAX};
 use crate::failure;
+
+pub use setup::Setup;
 
 /// Bytes of a file in one message at most.
 pub const CONTENT_MAX: usize = 256 * 1024;
@@ -33,87 +35,14 @@ pub const PATTERN_MAX: usize = 64 * 1024;
 /// Bytes of the message that sets a worker up at most: the properties of HDFS.
 pub const SETUP_MAX: usize = 4 * 1024 * 1024;
 
+/// Byte beside a descriptor that is the socket of a session.
+pub const SESSION: u8 = 0;
+
+/// Byte beside a descriptor that is a file with the worker's secret.
+pub const SECRET: u8 = 1;
+
 /// Files that a session has open at the same time, at most.
 pub const SLOTS: u8 = 8;
-
-/// Identity and limits of a worker, and what it knows of file systems.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setup {
-    /// Process id of the agent.
-    pub parent: i32,
-    /// Account whose rights the worker takes; `None`: those of the agent's user, without its
-    /// capabilities.
-    pub account: Option<AccountIds>,
-    /// File systems, for `FileSystems::new`.
-    pub file_systems: FsConfig,
-}
-
-impl Setup {
-    /// Writes the message.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Out::default().i64(self.parent.into());
-        out = out.bool(self.account.is_some());
-        if let Some(account) = &self.account {
-            out = out.u32(account.uid).u32(account.gid);
-            out = out.u64(account.groups.len() as u64);
-            out = account.groups.iter().fold(out, |out, gid| out.u32(*gid));
-        }
-        let FsConfig {
-            default_fs,
-            client_properties,
-            step_limit,
-        } = &self.file_systems;
-        let millis = u64::try_from(step_limit.as_millis()).unwrap_or(u64::MAX);
-        out = out.text(&default_fs.to_string()).u64(millis);
-        let properties = client_properties.iter();
-        properties
-            .fold(out, |out, (name, value)| out.text(name).text(value))
-            .finish()
-    }
-
-    /// Reads the message.
-    ///
-    /// # Errors
-    /// No agent wrote it.
-    pub fn decode(message: &[u8]) -> Result<Self, Malformed> {
-        let mut input = In::new(message);
-        let parent = input.i64()?.try_into();
-        let parent = parent.map_err(|_| Malformed("the agent's process id is none"))?;
-        let account = input.bool()?.then(|| ids(&mut input)).transpose()?;
-        let default_fs = input.text(PATH_MAX)?.parse();
-        let default_fs = default_fs.map_err(|_| Malformed("the default file system is no URI"))?;
-        let step_limit = Duration::from_millis(input.u64()?);
-        let mut client_properties = Vec::new();
-        while !input.is_at_end() {
-            let mut text = || Ok(input.text(SETUP_MAX)?.to_owned());
-            client_properties.push((text()?, text()?));
-        }
-        Ok(Self {
-            parent,
-            account,
-            file_systems: FsConfig {
-                default_fs,
-                client_properties,
-                step_limit,
-            },
-        })
-    }
-}
-
-fn ids(input: &mut In<'_>) -> Result<AccountIds, Malformed> {
-    let (uid, gid) = (input.u32()?, input.u32()?);
-    let count = input.u64()?;
-    let mut groups = Vec::new();
-    for _ in 0..count {
-        groups.push(input.u32()?);
-    }
-    let ids = AccountIds { uid, gid, groups };
-    match Account::of_ids(ids.clone()) {
-        Some(_) => Ok(ids),
-        None => Err(Malformed("the account is the superuser's")),
-    }
-}
 
 /// Order of the agent to a session. A `slot` is a place for an open file, below [`SLOTS`]; a file
 /// that is opened in a place replaces the one before.

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use namenode_access::Proof;
 use users::AccountIds;
 
 /// Workers at the same time, at most.
@@ -38,6 +39,8 @@ pub(crate) struct Key {
     pub(crate) user: String,
     /// Work, such as an application.
     pub(crate) work: String,
+    /// Whether the worker has a secret, by which it proves itself to NameNodes.
+    pub(crate) has_secret: bool,
 }
 
 /// Purpose of a session.
@@ -54,6 +57,8 @@ pub(crate) struct Wanted {
     pub(crate) charged: String,
     /// Account that it becomes.
     pub(crate) account: Option<AccountIds>,
+    /// How it proves itself to NameNodes.
+    pub(crate) proof: Option<Proof>,
 }
 
 #[derive(Debug)]
@@ -248,6 +253,7 @@ mod tests {
 
     fn key(user: &str, work: usize) -> Key {
         Key {
+            has_secret: false,
             is_own: false,
             user: user.to_owned(),
             work: work.to_string(),
@@ -258,6 +264,7 @@ mod tests {
         Wanted {
             charged: user.to_owned(),
             account: None,
+            proof: None,
         }
     }
 

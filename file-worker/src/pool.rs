@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use archives::{ArchiveReader, Entries, Form, ReadError};
 use hadoop_fs::{Caller, FileSystem, FsConfig, FsError, Opener, Uri};
+use namenode_access::Proof;
 use threads::ThreadOwner;
 use users::{Account, AccountIds};
 
@@ -21,6 +22,7 @@ use crate::client::{Remote, Session};
 use crate::message::Setup;
 use crate::places::{Key, Next, PLACES_MAX, Places, Use, Wanted};
 use crate::process::{Process, Program};
+use crate::security::{Identity, Secret, Security};
 
 /// Pause between two looks whether a worker that was killed has ended.
 const ENDING_POLL: Duration = Duration::from_secs(1);
@@ -40,6 +42,8 @@ pub struct PoolConfig {
     pub file_systems: FsConfig,
     /// Accounts of callers.
     pub account_of: AccountOf,
+    /// Proofs of a secure cluster; `None`: a user's name suffices.
+    pub security: Option<Security>,
 }
 
 /// Workers, and the file systems behind them. Its threads and workers end with it.
@@ -108,18 +112,26 @@ impl Pool {
         is_of_worker: impl Fn(&E) -> bool,
         without_worker: impl Fn(String) -> E,
     ) -> Result<T, E> {
+        let identity = self.identity(caller, of_use).map_err(&without_worker)?;
+        let (proof, secret) = match identity {
+            None => (None, None),
+            Some(Identity { proof, secret }) => (Some(proof), secret),
+        };
+        let is_shared = matches!(proof, Some(Proof::Keytab { .. }));
         let key = Key {
             is_own: caller.is_own,
             user: caller.user.to_owned(),
-            work: caller.work.to_owned(),
+            work: if is_shared { "" } else { caller.work }.to_owned(),
+            has_secret: proof.is_some(),
         };
         let account = (self.shared.config.account_of)(caller);
         let wanted = Wanted {
             charged: caller.charged.to_owned(),
             account: account.map(|account| account.ids()),
+            proof,
         };
         loop {
-            let session = self.session(&key, &wanted, of_use);
+            let session = self.session(&key, &wanted, of_use, secret.as_ref());
             let (stream, lease) = session.map_err(&without_worker)?;
             let process = Arc::clone(&lease.process);
             match begin(stream, lease) {
@@ -135,12 +147,22 @@ impl Pool {
         }
     }
 
-    /// Opens a session with a worker of this key.
+    /// Returns the identity of a caller; `None`: it needs none. Readers of archives get no secret:
+    /// strangers wrote what they read.
+    fn identity(&self, caller: Caller<'_>, of_use: Use) -> Result<Option<Identity>, String> {
+        match (&self.shared.config.security, of_use) {
+            (Some(security), Use::FileSystem) => (security.identity_of)(caller).map(Some),
+            (Some(_), Use::Archive) | (None, _) => Ok(None),
+        }
+    }
+
+    /// Opens a session with a worker of this key that has this secret.
     fn session(
         &self,
         key: &Key,
         wanted: &Wanted,
         of_use: Use,
+        secret: Option<&Secret>,
     ) -> Result<(UnixStream, Lease), String> {
         self.start_thread()
             .map_err(|error| format!("no thread for file workers: {error}"))?;
@@ -148,7 +170,8 @@ impl Pool {
         let mut last = String::new();
         for _ in 0..TRIES {
             let lease = self.shared.lease(key, wanted, of_use, deadline)?;
-            match lease.process.open_session() {
+            let given = secret.map_or(Ok(()), |secret| lease.process.give(secret));
+            match given.and_then(|()| lease.process.open_session()) {
                 Ok(stream) => return Ok((stream, lease)),
                 // It has ended while nobody looked.
                 Err(error) => last = lease.give_up(&error),
@@ -342,10 +365,16 @@ impl Shared {
         let setup = Setup {
             parent: std::process::id().cast_signed(),
             account: wanted.account,
+            proof: wanted.proof,
             file_systems: self.config.file_systems.clone(),
         };
         let label = format!("{} {}", key.user, key.work);
-        let started = Process::start(&self.config.program, label.trim_end(), &setup);
+        let security = self.config.security.as_ref();
+        let environment = security.map_or_else(Vec::new, |security| {
+            security.environment_of(setup.proof.as_ref())
+        });
+        let program = &self.config.program;
+        let started = Process::start(program, label.trim_end(), environment, &setup);
         let uid = setup.account.as_ref().map(|AccountIds { uid, .. }| *uid);
         started
             .inspect(|_| tracing::debug!(user = key.user, work = key.work, ?uid, "file worker"))

@@ -1,9 +1,10 @@
 //! One worker as a process: its start, the sockets of its sessions, and its end with the reason.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice, Read as _};
+use std::fs::File;
+use std::io::{self, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
@@ -15,12 +16,14 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use crate::COMMAND;
 use crate::frame;
-use crate::message::Setup;
+use crate::message::{SECRET, SESSION, Setup};
+use crate::security::Secret;
 
 /// Time that a new worker has to take its orders.
 const START_PATIENCE: Duration = Duration::from_secs(10);
@@ -63,6 +66,8 @@ pub(crate) struct Process {
     ended: Mutex<Ended>,
     /// Whether a session was opened.
     has_served: AtomicBool,
+    /// Secret that the worker has.
+    secret: Mutex<Option<Secret>>,
 }
 
 #[derive(Debug)]
@@ -76,13 +81,19 @@ struct Ended {
 impl Process {
     /// Starts a worker and gives it its orders. The calling thread must live as long as the worker:
     /// the kernel ends a process with the thread that started it.
-    pub(crate) fn start(program: &Program, label: &str, setup: &Setup) -> io::Result<Self> {
+    pub(crate) fn start(
+        program: &Program,
+        label: &str,
+        environment: Vec<(&'static str, OsString)>,
+        setup: &Setup,
+    ) -> io::Result<Self> {
         let (control, other) = UnixStream::pair()?;
         let mut child = Command::new(&program.path)
             .arg0("nm-agent")
             .args(&program.arguments)
             .arg(label)
             .env_clear()
+            .envs(environment)
             .stdin(OwnedFd::from(other))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -107,6 +118,7 @@ impl Process {
                 is_reaped: false,
             }),
             has_served: AtomicBool::new(false),
+            secret: Mutex::default(),
         };
         let deadline = Instant::now() + START_PATIENCE;
         let sent = frame::send(&process.control(), &setup.encode(), Some(deadline));
@@ -128,17 +140,38 @@ impl Process {
     /// Opens a session.
     pub(crate) fn open_session(&self) -> io::Result<UnixStream> {
         let (session, other) = UnixStream::pair()?;
-        let descriptors = [other.as_fd()];
+        self.hand_over(SESSION, other.as_fd())?;
+        Ok(session)
+    }
+
+    /// Gives the worker a secret, unless it has it already: sessions that are opened afterwards
+    /// use it, and new connections of those before.
+    pub(crate) fn give(&self, secret: &Secret) -> io::Result<()> {
+        let mut given = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.as_ref().is_some_and(|given| given.0 == secret.0) {
+            return Ok(());
+        }
+        let mut file = File::from(memfd_create("secret", MemfdFlags::CLOEXEC)?);
+        file.write_all(&secret.0)?;
+        self.hand_over(SECRET, file.as_fd())?;
+        *given = Some(secret.clone());
+        Ok(())
+    }
+
+    /// Sends a descriptor, with a byte that tells what it is.
+    fn hand_over(&self, what: u8, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let descriptors = [descriptor];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        let parts = [IoSlice::new(&[0])];
+        let byte = [what];
+        let parts = [IoSlice::new(&byte)];
         // A worker that takes no sessions is of no use: nothing waits for it.
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         sendmsg(&*self.control(), &parts, &mut ancillary, flags)?;
-        Ok(session)
+        Ok(())
     }
 
     /// Records that a session was opened.

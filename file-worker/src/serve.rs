@@ -3,13 +3,14 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSliceMut, Read as _, Seek as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use hadoop_fs::FileSystems;
+use hadoop_fs::{FileSystems, SecureAccess};
+use namenode_access::{Access, SECRET_MAX};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
@@ -17,7 +18,7 @@ use nix::unistd::{Pid, dup2_stdin, getppid, setsid};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use users::Account;
 
-use crate::message::{SETUP_MAX, Setup};
+use crate::message::{SECRET, SESSION, SETUP_MAX, Setup};
 use crate::{frame, session};
 
 /// Name of the process in lists.
@@ -47,8 +48,23 @@ pub fn serve() -> io::Result<()> {
     }
     let setup = Setup::decode(&buffer).map_err(io::Error::other)?;
     confine(&setup)?;
-    let file_systems = Arc::new(FileSystems::new(setup.file_systems));
-    while let Some(stream) = next_session(&control)? {
+    let properties = &setup.file_systems.client_properties;
+    let access = setup.proof.map(|proof| Access::new(proof, properties));
+    let access = access.transpose()?.map(Arc::new);
+    let secure = access
+        .clone()
+        .map(|access| -> Arc<dyn SecureAccess> { access });
+    let file_systems = Arc::new(FileSystems::with_access(setup.file_systems, secure));
+    while let Some(handed) = next_descriptor(&control)? {
+        let stream = match handed {
+            (SESSION, descriptor) => UnixStream::from(descriptor),
+            (SECRET, descriptor) => {
+                let access = access.as_ref().ok_or(io::ErrorKind::InvalidData)?;
+                access.take(&read_secret(descriptor)?)?;
+                continue;
+            }
+            (_, _) => return Err(io::ErrorKind::InvalidData.into()),
+        };
         let file_systems = Arc::clone(&file_systems);
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
         thread.spawn(move || {
@@ -136,8 +152,16 @@ fn confine(setup: &Setup) -> io::Result<()> {
     }
 }
 
-/// Receives the socket of the next session; `None`: the agent has ended.
-fn next_session(control: &UnixStream) -> io::Result<Option<UnixStream>> {
+fn read_secret(descriptor: OwnedFd) -> io::Result<Vec<u8>> {
+    let mut file = File::from(descriptor);
+    file.rewind()?;
+    let mut secret = Vec::new();
+    file.take(SECRET_MAX as u64 + 1).read_to_end(&mut secret)?;
+    Ok(secret)
+}
+
+/// Receives the next descriptor and what it is; `None`: the agent has ended.
+fn next_descriptor(control: &UnixStream) -> io::Result<Option<(u8, OwnedFd)>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -156,7 +180,7 @@ fn next_session(control: &UnixStream) -> io::Result<Option<UnixStream>> {
     }
     match (received.bytes, descriptors.pop()) {
         (0, _) => Ok(None),
-        (_, Some(descriptor)) => Ok(Some(UnixStream::from(descriptor))),
+        (_, Some(descriptor)) => Ok(Some((byte[0], descriptor))),
         (_, None) => Err(io::ErrorKind::InvalidData.into()),
     }
 }

@@ -72,6 +72,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let setup = Setup {
         parent: 4711,
         account: None,
+        proof: None,
         file_systems: hadoop_fs::FsConfig::default(),
     };
     let file = Record::File {

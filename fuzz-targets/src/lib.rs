@@ -25,6 +25,7 @@ mod key_stores;
 mod launch_context;
 mod looks;
 mod messages;
+mod name_nodes;
 mod role_histories;
 mod rpc;
 mod sasl;
@@ -94,6 +95,7 @@ pub const TARGETS: &[Target] = &[
     tokens::TARGET,
     credentials::TARGET,
     messages::TARGET,
+    name_nodes::TARGET,
     launch_context::TARGET,
     looks::TARGET,
     texts::TARGET,

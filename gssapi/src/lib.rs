@@ -20,3 +20,4 @@ mod workers;
 pub use self::keytab::{KeytabEntry, KeytabError, read_keytab};
 pub use self::library::{LIBRARY_NAME, Library, LoadError};
 pub use self::login::{Login, LoginConfig, LoginStatus, StartError};
+pub use self::names::canonical_host;

@@ -9,6 +9,7 @@ use crate::file_system::FileSystem;
 use crate::hdfs::Cluster;
 use crate::local::Local;
 use crate::opener::{Caller, Opener};
+use crate::secure::SecureAccess;
 use crate::uri::Uri;
 
 /// Configuration of the file systems.
@@ -50,9 +51,18 @@ impl FileSystems {
     /// of memory. So a program with the rights of others uses [`Self::opened_by`].
     #[must_use]
     pub fn new(config: FsConfig) -> Self {
+        Self::with_access(config, None)
+    }
+
+    /// Returns the file systems of [`Self::new`], with a way to the NameNodes of a secure cluster;
+    /// `None`: such a cluster is refused.
+    #[must_use]
+    pub fn with_access(config: FsConfig, secure: Option<Arc<dyn SecureAccess>>) -> Self {
+        #[cfg(not(feature = "hdfs"))]
+        let _unused = secure;
         #[cfg(feature = "hdfs")]
         let hdfs = {
-            let cluster = Cluster::new(config.client_properties, config.step_limit);
+            let cluster = Cluster::new(config.client_properties, config.step_limit, secure);
             let cluster: Arc<dyn Opener> = Arc::new(cluster);
             Some(cluster)
         };

@@ -1,9 +1,9 @@
 //! Files of HDFS, by the client library `hdfs-native`.
 //!
 //! The library performs each call as a task of one shared runtime; the calling thread waits. With
-//! simple authentication it takes the user's name by its builder. Delegation tokens and Kerberos
-//! come to it only through the environment of the process, which all users share, so a cluster that
-//! wants them is refused.
+//! simple authentication it takes the user's name by its builder. Delegation tokens come to it only
+//! through the environment of the process, which all users share, so a cluster that wants proofs is
+//! refused without a [`SecureAccess`], which prepares the way to its NameNodes.
 
 mod content;
 mod runtime;
@@ -18,6 +18,7 @@ use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 use crate::error::FsError;
 use crate::file_system::{FileSystem, Kind, ReadFile, Status, WriteFile};
 use crate::opener::{Caller, Opener};
+use crate::secure::{NameService, SecureAccess};
 use crate::uri::Uri;
 use content::{Reader, Writer};
 use runtime::{Broken, Runtime, Runtimes};
@@ -33,6 +34,16 @@ const RETRIES_MAX: u32 = 10;
 /// Longest text of a NameNode that an error keeps, in characters.
 const MESSAGE_MAX: usize = 1000;
 
+/// Property that makes a cluster secure.
+const AUTHENTICATION: &str = "hadoop.security.authentication";
+
+/// Properties of the NameNodes of a logical name, to which the name is added.
+const HA_NAMENODES: &str = "dfs.ha.namenodes";
+const RPC_ADDRESS: &str = "dfs.namenode.rpc-address";
+
+/// Cache of the tickets of a login, which all clients of the process share.
+const TICKETS: &str = "MEMORY:hadoop-fs";
+
 /// Folder without configuration files. Without a folder the library reads the environment's.
 const NO_FILES: &str = "/dev/null";
 
@@ -42,21 +53,29 @@ pub(crate) struct Cluster {
     properties: Vec<(String, String)>,
     step_limit: Duration,
     runtimes: Arc<Runtimes>,
+    /// Way to NameNodes that want proofs; `None`: such are refused.
+    secure: Option<Arc<dyn SecureAccess>>,
 }
 
 impl Cluster {
-    pub(crate) fn new(properties: Vec<(String, String)>, step_limit: Duration) -> Self {
+    pub(crate) fn new(
+        properties: Vec<(String, String)>,
+        step_limit: Duration,
+        secure: Option<Arc<dyn SecureAccess>>,
+    ) -> Self {
         Self {
             properties,
             step_limit,
             runtimes: Arc::default(),
+            secure,
         }
     }
 
     /// Opens the file system of a URI with this identity. Connects at the first call.
     fn client(&self, uri: &Uri, user: &str) -> Result<Hdfs, FsError> {
-        let method = self.property("hadoop.security.authentication");
-        if let Some(method) = method.filter(|method| !method.eq_ignore_ascii_case("simple")) {
+        let method = self.property(AUTHENTICATION);
+        let method = method.filter(|method| !method.eq_ignore_ascii_case("simple"));
+        if let (Some(method), None) = (method, &self.secure) {
             return Err(FsError::Authentication {
                 uri: uri.to_string(),
                 method: method.to_owned(),
@@ -66,25 +85,94 @@ impl Cluster {
             let uri = uri.to_string();
             return Err(FsError::NoHost { uri });
         };
-        let is_logical = self.property(&format!("dfs.ha.namenodes.{host}")).is_some();
+        let builder = match (&self.secure, method) {
+            (Some(secure), Some(_)) => self.proving(uri, host, &**secure)?,
+            (Some(_) | None, _) => self.named(uri, host).with_user(user),
+        };
+        self.connect(uri, builder)
+    }
+
+    /// Returns the client of NameNodes that believe a name.
+    fn named(&self, uri: &Uri, host: &str) -> ClientBuilder {
         let authority = match uri.port {
             Some(port) => format!("{host}:{port}"),
-            None if is_logical => host.clone(),
+            None if self.ids_of(host).is_some() => host.to_owned(),
             None => format!("{host}:{NAMENODE_PORT}"),
         };
+        ClientBuilder::new()
+            .with_url(format!("hdfs://{authority}"))
+            .with_config_dir(NO_FILES)
+            .with_config(self.properties.iter().cloned())
+    }
+
+    /// Returns the client of NameNodes that want proofs, with the way to them.
+    fn proving(
+        &self,
+        uri: &Uri,
+        host: &str,
+        secure: &dyn SecureAccess,
+    ) -> Result<ClientBuilder, FsError> {
+        let ids = self.ids_of(host).filter(|_| uri.port.is_none());
+        let service = match ids {
+            Some(ids) => NameService {
+                name: Some(host.to_owned()),
+                addresses: self.addresses_of(host, ids),
+            },
+            None => NameService {
+                name: None,
+                addresses: vec![format!("{host}:{}", uri.port.unwrap_or(NAMENODE_PORT))],
+            },
+        };
+        let way = secure.way(&service).map_err(|source| FsError::Io {
+            step: "open",
+            uri: uri.to_string(),
+            source,
+        })?;
+        let name = &way.name;
+        let ids: Vec<String> = (0..way.addresses.len()).map(|id| id.to_string()).collect();
+        let mut properties = self.properties.clone();
+        // The library takes each word but "simple", in this case, for a secure cluster.
+        properties.push((AUTHENTICATION.to_owned(), "kerberos".to_owned()));
+        properties.push((format!("{HA_NAMENODES}.{name}"), ids.join(",")));
+        for (id, address) in ids.iter().zip(&way.addresses) {
+            properties.push((format!("{RPC_ADDRESS}.{name}.{id}"), address.to_string()));
+        }
+        let resolved = format!("dfs.client.failover.resolve-needed.{name}");
+        properties.push((resolved, "false".to_owned()));
+        let builder = ClientBuilder::new()
+            .with_url(format!("hdfs://{name}"))
+            .with_config_dir(NO_FILES)
+            .with_config(properties);
+        Ok(match way.login {
+            None => builder,
+            Some(login) => builder
+                .with_kerberos_principal(login.principal)
+                .with_kerberos_keytab(login.keytab)
+                .with_kerberos_cache(TICKETS),
+        })
+    }
+
+    /// Returns the names of a logical name's NameNodes.
+    fn ids_of(&self, host: &str) -> Option<&str> {
+        self.property(&format!("{HA_NAMENODES}.{host}"))
+    }
+
+    fn addresses_of(&self, host: &str, ids: &str) -> Vec<String> {
+        let ids = ids.split(',').map(str::trim);
+        let addresses = ids.filter_map(|id| self.property(&format!("{RPC_ADDRESS}.{host}.{id}")));
+        addresses.map(str::to_owned).collect()
+    }
+
+    fn connect(&self, uri: &Uri, builder: ClientBuilder) -> Result<Hdfs, FsError> {
         let runtime = self.runtimes.get().map_err(|source| FsError::Io {
             step: "start a thread for",
             uri: uri.to_string(),
             source,
         })?;
-        let mut builder = ClientBuilder::new()
-            .with_url(format!("hdfs://{authority}"))
-            .with_config_dir(NO_FILES)
-            .with_config(self.properties.iter().cloned())
-            .with_user(user);
-        if let Some(handle) = runtime.handle() {
-            builder = builder.with_io_runtime(handle);
-        }
+        let builder = match runtime.handle() {
+            Some(handle) => builder.with_io_runtime(handle),
+            None => builder,
+        };
         let connection = Connection {
             runtime,
             runtimes: self.runtimes.clone(),

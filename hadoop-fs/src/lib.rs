@@ -3,7 +3,9 @@
 //! ```text
 //! FileSystems ──open(uri, caller)──► dyn FileSystem ┬─ local: the node's own files
 //!   default FS, properties,                         ├─ hdfs: a NameNode's, by `hdfs-native`
-//!   time limit of a step                            │          └─ runtime: its tasks and sockets
+//!   time limit of a step                            │          ├─ runtime: its tasks and sockets
+//!                                                   │          └─ secure: the way to NameNodes that
+//!                                                   │             want proofs
 //!                                                   └─ another program's, by an `Opener`
 //! ```
 //!
@@ -21,10 +23,12 @@ mod file_systems;
 mod hdfs;
 mod local;
 mod opener;
+mod secure;
 mod uri;
 
 pub use error::FsError;
 pub use file_system::{FileSystem, Kind, ReadFile, Status, WriteFile};
 pub use file_systems::{FileSystems, FsConfig};
 pub use opener::{Caller, Opener};
+pub use secure::{KeytabLogin, NameService, SecureAccess, Way};
 pub use uri::{ParseUriError, Uri};

@@ -16,6 +16,7 @@ use localize::{ResourceKind, ResourceSpec, UserName};
 use sched::RetryOn;
 use thiserror::Error;
 use wire::exception::{HadoopException, RemoteException};
+use wire::token::Token;
 
 use crate::LaunchContext;
 
@@ -253,6 +254,13 @@ fn memory_bytes(context: &LaunchContext) -> u64 {
     let resources: usize = resources
         .map(|(link, resource)| text(link) + resource_bytes(resource))
         .sum();
+    let tokens = context.file_system_tokens.iter();
+    let tokens: usize = tokens
+        .map(|token| {
+            let bytes = token.identifier.len() + token.password.len();
+            size_of::<Token>() + bytes + token.kind.len() + token.service.len()
+        })
+        .sum();
     let total = size_of::<HeldContext>()
         + commands
         + services
@@ -260,6 +268,7 @@ fn memory_bytes(context: &LaunchContext) -> u64 {
         + environment
         + resources
         + codes
+        + tokens
         + context.credentials.len();
     total as u64
 }

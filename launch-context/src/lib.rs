@@ -27,6 +27,7 @@ use wire::proto::hadoop_yarn::{
     ContainerRetryContextProto, ContainerRetryPolicyProto, LocalResourceProto,
     LocalResourceTypeProto, LocalResourceVisibilityProto, StringLocalResourceMapProto,
 };
+use wire::token::{Token, kind};
 
 use localize::{ResourceKind, ResourceSpec, ResourceUrl, Visibility};
 use records::ContainerExitStatus;
@@ -53,6 +54,8 @@ pub struct LaunchContext {
     pub resources: Vec<(String, ResourceSpec)>,
     /// A token storage stream for the container, or empty. Secret.
     pub credentials: Vec<u8>,
+    /// Tokens among the credentials by which file systems know the user.
+    pub file_system_tokens: Vec<Token>,
     /// Who may see and end the application, besides its user and the administrators.
     pub acls: Acls,
     /// Data for auxiliary services, by the service's name.
@@ -90,10 +93,16 @@ impl LaunchContext {
     pub fn read(context: ContainerLaunchContextProto) -> Result<Self, RemoteException> {
         let resources = read_resources(context.local_resources)?;
         let credentials: Vec<u8> = context.tokens.unwrap_or_default().into();
-        if !credentials.is_empty() {
-            Credentials::read(&credentials)
+        let file_system_tokens = if credentials.is_empty() {
+            Vec::new()
+        } else {
+            let read = Credentials::read(&credentials)
                 .map_err(|error| yarn_exception(format!("java.io.IOException: {error}")))?;
-        }
+            let tokens = read.tokens.into_values();
+            tokens
+                .filter(|token| token.kind == kind::HDFS_DELEGATION_TOKEN)
+                .collect()
+        };
         Ok(Self {
             commands: context.command,
             environment: context
@@ -108,6 +117,7 @@ impl LaunchContext {
                 .collect(),
             resources,
             credentials,
+            file_system_tokens,
             acls: read_acls(context.application_ac_ls),
             service_data: context
                 .service_data

@@ -210,6 +210,9 @@ impl Core {
             .map(|application| application.containers.iter().copied().collect())
             .unwrap_or_default();
         let delete_logs_at = self.finish_logs(*id, now);
+        if delete_logs_at.is_some() {
+            self.forget_tokens(*id);
+        }
         if let Some(user) = self.applications.finished(id, delete_logs_at) {
             self.effects
                 .push(Effect::FinishApplication { id: *id, user });

@@ -235,7 +235,8 @@ impl Core {
         let is_new = self
             .recorder
             .context_came(application, &user, log_context, &context.context);
-        if is_new {
+        let has_new_tokens = self.pass_tokens(application, &context.context.file_system_tokens);
+        if is_new || has_new_tokens {
             self.remember_application(application, now);
         }
         self.containers.insert(

@@ -238,6 +238,8 @@ impl Role {
             | Effect::Signal { id, .. } => Self::After(*id),
             Effect::ReleaseResources(id) | Effect::CleanUp { id, .. } => Self::Without(*id),
             Effect::InitializeApplication { .. }
+            | Effect::Tokens { .. }
+            | Effect::ForgetTokens(_)
             | Effect::UseSets { .. }
             | Effect::SetNodeResource(_)
             | Effect::SetRmIdentifier(_)

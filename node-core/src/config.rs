@@ -35,6 +35,8 @@ pub struct CoreConfig {
     /// Number of the machine's boot, in which the monotonic clock of earlier agents is this one's
     /// (see [`crate::recovery::boot_number`]); 0: unknown.
     pub boot: u64,
+    /// Whether file systems want proofs of users ([`crate::Effect::Tokens`]).
+    pub is_secure: bool,
     /// Whether what the scheduler gets is recorded ([`crate::Effect::Record`]).
     pub records_events: bool,
 }

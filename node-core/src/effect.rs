@@ -10,6 +10,7 @@ use localize::{ResourceSpec, SetNumber, UsedSets, UserName};
 use node_view::outcome::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
+use wire::token::Token;
 
 use crate::call::Asker;
 use crate::order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
@@ -28,6 +29,15 @@ pub enum Effect {
         /// Data by the service's name; not empty.
         service_data: BTreeMap<String, ServiceData>,
     },
+    /// Have the file systems know the application's user by these tokens, too, in a secure cluster.
+    Tokens {
+        /// Id of the application.
+        id: ApplicationId,
+        /// Tokens of a launch context; not empty.
+        tokens: Vec<Token>,
+    },
+    /// Forget the tokens of an application that needs no file system any more.
+    ForgetTokens(ApplicationId),
     /// Localize the resources of a container. An event reports the result.
     Localize {
         /// Id of the container.

@@ -51,6 +51,7 @@ pub fn parts(attempts: Arc<dyn Attempts>) -> CoreParts {
             service_metadata: ServiceMetadata::default(),
             remembers: false,
             boot: 0,
+            is_secure: false,
             records_events: false,
         },
         about: Arc::new(node_view::fixture::about()),

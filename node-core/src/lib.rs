@@ -85,6 +85,7 @@ mod stories;
 #[cfg(test)]
 mod tests;
 mod token;
+mod tokens;
 mod worker_event;
 mod worker_events;
 
@@ -96,6 +97,7 @@ pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
 pub use effect::{Effect, LocalizeFor, Observed, ReinitStage};
 pub use messages::Increase;
 pub use order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
+pub use recorder::TOKENS_BYTES_MAX;
 pub use reinit::ReinitRequest;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport, Wait};
 pub use restore::RestoredState;

@@ -220,6 +220,7 @@ impl Core {
             let keep = cycle == Cycle::Failed || !logs.local_cleanup;
             let retain_ms = if keep { self.config.log_retain_ms } else { 0 };
             self.applications.logs_done(&id, now.mono + retain_ms);
+            self.forget_tokens(id);
             self.remember_application(id, now);
         }
     }

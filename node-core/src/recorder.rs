@@ -11,6 +11,7 @@ use launch_context::LaunchContext;
 use localize::{ContainerDirs, UserName};
 use records::{ApplicationId, ContainerId, EpochMillis, Now};
 use sched::{ContainerState, ContainerView, GrantedRetries};
+use wire::token::Token;
 
 use crate::applications::{Application, ApplicationState};
 use crate::container::Container;
@@ -20,6 +21,9 @@ use crate::recovery::{
     AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, Ending, RecordClock,
     ServiceDataRecord, Stage, StartRecord, StateRecord,
 };
+
+/// Bytes of tokens for file systems that are kept of one application.
+pub const TOKENS_BYTES_MAX: usize = 1 << 20;
 
 /// Records of the node's containers and applications.
 #[derive(Debug)]
@@ -239,17 +243,33 @@ impl Recorder {
             }
         });
         for (service, data) in &context.service_data {
-            let data = ServiceDataRecord {
-                service: service.clone(),
-                data: data.0.clone(),
-            };
-            if !record.service_data.contains(&data) {
-                record.service_data.retain(|old| old.service != *service);
-                record.service_data.push(data);
-                is_new = true;
+            is_new |= keep(&mut record.service_data, service, data.0.clone());
+        }
+        is_new
+    }
+
+    /// Takes the tokens that a container brings for file systems. Returns whether any is new.
+    pub(crate) fn tokens_came(&mut self, id: &ApplicationId, tokens: &[Token]) -> bool {
+        let Some(record) = self.applications.get_mut(id) else {
+            return false;
+        };
+        let mut is_new = false;
+        for token in tokens {
+            let mut data = Vec::new();
+            token.put_writable(&mut data);
+            let held = record.tokens.iter().map(|held| held.data.len());
+            if held.sum::<usize>() + data.len() <= TOKENS_BYTES_MAX {
+                is_new |= keep(&mut record.tokens, &token.service, data);
             }
         }
         is_new
+    }
+
+    /// Drops the tokens of an application.
+    pub(crate) fn forget_tokens(&mut self, id: &ApplicationId) {
+        if let Some(record) = self.applications.get_mut(id) {
+            record.tokens.clear();
+        }
     }
 
     /// Stores the state of an application; `None`: that it is forgotten.
@@ -288,6 +308,20 @@ impl Recorder {
         let record = Box::new(record.clone());
         effects.push(Effect::Store(StoreOrder::Application(id, Some(record))));
     }
+}
+
+/// Keeps data under its name, in place of what was there. Returns whether it is new.
+fn keep(kept: &mut Vec<ServiceDataRecord>, service: &str, data: Vec<u8>) -> bool {
+    let data = ServiceDataRecord {
+        service: service.to_owned(),
+        data,
+    };
+    if kept.contains(&data) {
+        return false;
+    }
+    kept.retain(|old| old.service != service);
+    kept.push(data);
+    true
 }
 
 /// Takes the stored launch contexts that a state does not name.

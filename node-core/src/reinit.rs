@@ -123,8 +123,12 @@ impl Core {
             )));
         }
         let held = self.contexts.hold(&container.user, context)?;
+        let tokens = held.context.file_system_tokens.clone();
         let (set, resources) = container.setups.reinitialize(held, auto_commit);
         let user = container.user.clone();
+        if self.pass_tokens(id.application_id(), &tokens) {
+            self.remember_application(id.application_id(), now);
+        }
         self.recorder
             .reinitialized(id, set.0, to_store, &mut self.effects);
         self.begin_reinit(id, "Container will be Re-initialized.", now);

@@ -125,6 +125,9 @@ impl Core {
         if is_running {
             self.restore_services(id, &user, &record);
         }
+        if !matches!(state, ApplicationState::Finished { .. }) {
+            self.pass_stored_tokens(id, &record);
+        }
         self.recorder.restore_application(id, record);
         if is_running {
             self.resume_logs(id);

@@ -79,6 +79,8 @@ impl Work {
             | Effect::SetQueuingLimit(_)
             | Effect::UseSets { .. }
             | Effect::InitializeApplication { .. }
+            | Effect::Tokens { .. }
+            | Effect::ForgetTokens(_)
             | Effect::Signal { .. }
             | Effect::Link(_)
             | Effect::EndPipelines(_)

@@ -21,6 +21,7 @@
 //! Owns the node's state and the order of start and stop. May not know the command line, signals,
 //! where the log goes, or the embedded ResourceManager. ARCHITECTURE.md draws how the parts fit.
 
+mod application_tokens;
 mod audit;
 pub mod aux_services;
 pub mod clock;

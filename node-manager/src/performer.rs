@@ -22,6 +22,7 @@ use tokio::sync::{Notify, Semaphore};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 
+use crate::application_tokens::ApplicationTokens;
 use crate::audit;
 use crate::aux_services::AuxServices;
 use crate::core_task::{LocalizationQuery, Perform};
@@ -61,6 +62,8 @@ pub struct Performer {
     pub heartbeat_now: Arc<Notify>,
     /// Keys with which the AMRMProxy signs tokens, and the registration that these name.
     pub secrets: Arc<NodeSecrets>,
+    /// Tokens of the applications, in a secure cluster.
+    pub(crate) tokens: Arc<ApplicationTokens>,
     /// AMRMProxy, if it is enabled.
     pub proxy: Option<Arc<AmrmProxy>>,
     /// Records for the next agent; `None`: containers do not outlive this one.
@@ -80,6 +83,8 @@ impl Perform for Performer {
                 self.services
                     .initialize_application(id, &user, &service_data);
             }
+            Effect::Tokens { id, tokens } => self.tokens.add(id, tokens),
+            Effect::ForgetTokens(id) => self.tokens.forget(id),
             Effect::Localize {
                 id,
                 user,

@@ -218,6 +218,7 @@ fn core_config(config: &AgentConfig) -> CoreConfig {
         // No boot: a modelled monotonic clock begins with each agent, so records of an earlier one
         // are read by the wall clock.
         boot: 0,
+        is_secure: true,
         records_events: config.records_events,
     }
 }

@@ -18,6 +18,12 @@ use crate::{http, java, wait};
 const NAME_NODE: &str = "org.apache.hadoop.hdfs.server.namenode.NameNode";
 const DATA_NODE: &str = "org.apache.hadoop.hdfs.server.datanode.DataNode";
 
+/// Class of `hdfs dfs`.
+const SHELL: &str = "org.apache.hadoop.fs.FsShell";
+
+/// Class of `hdfs fetchdt`.
+const FETCHER: &str = "org.apache.hadoop.hdfs.tools.DelegationTokenFetcher";
+
 /// Heap of each process.
 const HEAP_MB: u32 = 256;
 
@@ -34,6 +40,18 @@ pub struct Hdfs {
     port: u16,
     web: u16,
     user: String,
+    conf: PathBuf,
+    folder: PathBuf,
+    environment: Vec<(String, String)>,
+}
+
+/// Differences of an HDFS from the usual one of the tests.
+#[derive(Debug, Clone, Default)]
+pub struct Differences {
+    /// More properties of both processes and of the shell.
+    pub site: Vec<(String, String)>,
+    /// More variables of their environment.
+    pub environment: Vec<(String, String)>,
 }
 
 impl Hdfs {
@@ -44,25 +62,43 @@ impl Hdfs {
     /// When it does not come up.
     #[must_use]
     pub fn start(folder: &Path) -> Self {
+        Self::start_with(folder, Differences::default())
+    }
+
+    /// Starts an HDFS as [`Self::start`] does, with these differences.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[must_use]
+    pub fn start_with(folder: &Path, differences: Differences) -> Self {
         let folder = folder.join("hdfs");
+        let Differences { site, environment } = differences;
         let ports: [Port; 5] = std::array::from_fn(|_| Port::reserve());
         let [rpc, web, data, data_web, data_ipc] = ports.map(Port::release);
-        let conf = write_conf(&folder, rpc, web, [data, data_web, data_ipc]);
+        let conf = write_conf(&folder, rpc, web, [data, data_web, data_ipc], &site);
         let log_folder = folder.join("log");
         let start = |name: &str, class: &str, arguments: &[&str]| {
             let mut command = java::command(&conf, class, HEAP_MB);
             command.args(arguments).current_dir(&folder);
+            command.envs(environment.iter().map(|(name, value)| (name, value)));
             Process::start(name, &mut command, &log_folder)
         };
         let mut format = start("format", NAME_NODE, &["-format", "-nonInteractive"]);
         let formatted = format.wait_exit(START_DEADLINE);
         assert!(formatted.success(), "{}", format.log());
+        let (name_node, data_node) = (
+            start("name-node", NAME_NODE, &[]),
+            start("data-node", DATA_NODE, &[]),
+        );
         let hdfs = Self {
-            name_node: start("name-node", NAME_NODE, &[]),
-            data_node: start("data-node", DATA_NODE, &[]),
+            name_node,
+            data_node,
             port: rpc,
             web,
             user: current_user(),
+            conf,
+            folder,
+            environment,
         };
         wait::until("a DataNode at the NameNode", START_DEADLINE, || {
             let state = state(web)?;
@@ -82,6 +118,56 @@ impl Hdfs {
         let hdfs = Self::start(lab.folder());
         lab.set_default_fs(&hdfs.uri());
         hdfs
+    }
+
+    /// Runs `hdfs dfs` with these variables and arguments. Returns whether it succeeded, and what it
+    /// printed.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn shell(&self, variables: &[(&str, &str)], arguments: &[&str]) -> (bool, String) {
+        self.run(SHELL, variables, arguments)
+    }
+
+    /// Gets a token of a user who has a ticket, by `hdfs fetchdt`, and returns the file with it.
+    ///
+    /// # Panics
+    /// When the NameNode gives none.
+    #[must_use]
+    pub fn token(&self, ticket: &str) -> Vec<u8> {
+        let file = self.folder.join("token");
+        // A file that exists is left as it is.
+        drop(fs::remove_file(&file));
+        let path = file.display().to_string();
+        let ticket = [("KRB5CCNAME", ticket)];
+        let (succeeded, printed) = self.run(FETCHER, &ticket, &["--renewer", "yarn", &path]);
+        assert!(succeeded, "{printed}");
+        fs::read(&file).unwrap_or_else(|error| panic!("no token, {error}: {printed}"))
+    }
+
+    /// Cancels a token of a user who has a ticket.
+    ///
+    /// # Panics
+    /// When the NameNode refuses.
+    pub fn cancel(&self, ticket: &str, token: &[u8]) {
+        let file = self.folder.join("cancelled");
+        fs::write(&file, token)
+            .unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
+        let path = file.display().to_string();
+        let ticket = [("KRB5CCNAME", ticket)];
+        let (succeeded, printed) = self.run(FETCHER, &ticket, &["--cancel", &path]);
+        assert!(succeeded, "{printed}");
+    }
+
+    fn run(&self, class: &str, variables: &[(&str, &str)], arguments: &[&str]) -> (bool, String) {
+        let mut command = java::command(&self.conf, class, HEAP_MB);
+        command.args(arguments).current_dir(&self.folder);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let output = command.envs(variables.iter().copied()).output();
+        let output = output.unwrap_or_else(|error| panic!("hdfs dfs does not run: {error}"));
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        (output.status.success(), printed)
     }
 
     /// Returns the URI of the file system, without a path.
@@ -158,12 +244,19 @@ impl Hdfs {
 
 /// Writes the configuration of both processes and returns its folder, which is also the root of the
 /// pages: the published artifact has none, and neither process starts without their folders.
-fn write_conf(folder: &Path, rpc: u16, web: u16, data: [u16; 3]) -> PathBuf {
+fn write_conf(
+    folder: &Path,
+    rpc: u16,
+    web: u16,
+    data: [u16; 3],
+    more: &[(String, String)],
+) -> PathBuf {
     let at = |port: u16| format!("localhost:{port}");
     let mut core_site = Properties::default();
     core_site
         .set("fs.defaultFS", format!("hdfs://{}", at(rpc)))
-        .set("hadoop.tmp.dir", folder.join("tmp").display());
+        .set("hadoop.tmp.dir", folder.join("tmp").display())
+        .set_all(more);
     let mut hdfs_site = Properties::default();
     hdfs_site
         .set("dfs.namenode.http-address", at(web))
@@ -173,7 +266,9 @@ fn write_conf(folder: &Path, rpc: u16, web: u16, data: [u16; 3]) -> PathBuf {
         .set("dfs.replication", 1)
         // A machine that builds may have full disks.
         .set("dfs.namenode.resource.du.reserved", 0)
-        .set("dfs.heartbeat.interval", 1);
+        .set("dfs.heartbeat.interval", 1)
+        // What Hadoop's defaults for HDFS have would win over `core-site.xml`.
+        .set_all(more);
     let conf = folder.join("conf");
     conf::write(&conf, &core_site, &Properties::default());
     conf::write_file(&conf, "hdfs-site.xml", &hdfs_site.to_xml());

@@ -82,7 +82,7 @@ impl HistoryServer {
     #[must_use]
     pub fn start(lab: &Lab, reserved: &Reserved) -> Self {
         let mut command = java::command(&lab.conf(), MAIN_CLASS, HEAP_MB);
-        command.current_dir(lab.folder());
+        command.envs(lab.environment()).current_dir(lab.folder());
         let mut server = Self {
             process: Process::start("history-server", &mut command, &lab.log_folder()),
             url: format!("http://localhost:{}", reserved.web),

@@ -28,6 +28,8 @@ pub mod kind {
     pub const CONTAINER_TOKEN: &str = "ContainerToken";
     /// Authenticates a client to an ApplicationMaster.
     pub const CLIENT_TO_AM_TOKEN: &str = "YARN_CLIENT_TOKEN";
+    /// Authenticates a user to a NameNode.
+    pub const HDFS_DELEGATION_TOKEN: &str = "HDFS_DELEGATION_TOKEN";
     /// Authenticates a user to the ResourceManager's client port.
     pub const RM_DELEGATION_TOKEN: &str = "RM_DELEGATION_TOKEN";
     /// Authenticates a localizer process to its NodeManager.

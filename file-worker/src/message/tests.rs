@@ -1,4 +1,9 @@
+use std::time::Duration;
+
+use hadoop_fs::FsConfig;
+use namenode_access::Proof;
 use proptest::prelude::*;
+use users::AccountIds;
 
 use super::*;
 
@@ -170,10 +175,19 @@ fn the_orders_of_a_worker_are_read_as_they_were_written() {
         gid: 100,
         groups: vec![100, 7],
     };
-    for account in [None, Some(account)] {
+    let keytab = Proof::Keytab {
+        principal: "nm/host@NODES.TEST".to_owned(),
+    };
+    let setups = [
+        (None, None),
+        (Some(account), Some(Proof::Tokens)),
+        (None, Some(keytab)),
+    ];
+    for (account, proof) in setups {
         let setup = Setup {
             parent: 4711,
             account,
+            proof,
             file_systems: FsConfig {
                 default_fs: "hdfs://nn:9000/".parse().unwrap(),
                 client_properties: vec![("dfs.a".to_owned(), "b".to_owned())],
@@ -193,6 +207,7 @@ fn a_worker_never_becomes_the_superuser() {
             gid: 0,
             groups: Vec::new(),
         }),
+        proof: None,
         file_systems: FsConfig::default(),
     };
     let refused = Setup::decode(&setup.encode()).unwrap_err();

@@ -19,6 +19,7 @@ pub(crate) fn pool_of(program: Program, account_of: AccountOf, step_limit: Durat
             ..FsConfig::default()
         },
         account_of,
+        security: None,
     })
 }
 

@@ -13,7 +13,7 @@ fn ask(cluster: &Cluster, address: SocketAddr) -> FsError {
 
 fn cluster(properties: &[(&str, &str)], limit: Duration) -> Cluster {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    Cluster::new(properties.iter().map(owned).collect(), limit)
+    Cluster::new(properties.iter().map(owned).collect(), limit, None)
 }
 
 #[test]

@@ -377,6 +377,10 @@ pub struct ApplicationRecord {
     /// Clock of the time; absent in older records.
     #[prost(message, optional, tag = "7")]
     pub clock: Option<RecordClock>,
+    /// Tokens for file systems by their services, the last of each, as in credentials of Hadoop's
+    /// version 0. Secret.
+    #[prost(message, repeated, tag = "8")]
+    pub tokens: Vec<ServiceDataRecord>,
 }
 
 /// A key that the ResourceManager shares. Secret.

@@ -29,6 +29,7 @@ use super::reloading::Reloader;
 use super::service_manager::{self, Supervision};
 use super::shared::{NodeAddress, Shared};
 use super::slices;
+use crate::application_tokens::ApplicationTokens;
 use crate::clock::Clock;
 use crate::config::{Capacity, Config};
 use crate::core_task::{self, Handle, Inbox};
@@ -336,7 +337,9 @@ async fn make_shared(
     // Hadoop: `UserGroupInformation` with simple authentication.
     let named = environment.get("HADOOP_USER_NAME").cloned();
     let users = parts::make_users(config)?;
-    let (systems, archives) = parts::make_file_systems(config, users.clone());
+    let tokens: Arc<ApplicationTokens> = Arc::default();
+    let security = kerberos::security(config.kerberos.as_ref(), environment, &tokens).await?;
+    let (systems, archives) = parts::make_file_systems(config, users.clone(), security);
     let files = FileAccess {
         systems: Arc::new(systems),
         user: named.unwrap_or_else(node_identity::own_user),
@@ -354,6 +357,7 @@ async fn make_shared(
         metrics,
         files,
         archives,
+        tokens,
         users,
         identity,
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
 use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
-use file_worker::{Pool, PoolConfig, Program};
+use file_worker::{Pool, PoolConfig, Program, Security};
 use hadoop_conf::Site;
 use hadoop_fs::{Caller, FileSystems};
 use localize::config::LocalizerConfig;
@@ -226,6 +226,7 @@ pub(super) fn make_users(config: &Config) -> Result<Option<Arc<Users>>, AgentErr
 pub(super) fn make_file_systems(
     config: &Config,
     users: Option<Arc<Users>>,
+    security: Option<Security>,
 ) -> (FileSystems, Arc<Pool>) {
     let account_of = move |caller: Caller<'_>| {
         let users = users.as_ref()?;
@@ -238,6 +239,7 @@ pub(super) fn make_file_systems(
         program: Program::own(),
         file_systems: config.file_systems.clone(),
         account_of: Box::new(account_of),
+        security,
     }));
     let default_fs = config.file_systems.default_fs.clone();
     let systems = FileSystems::opened_by(default_fs, Arc::clone(&pool) as _);
@@ -375,6 +377,7 @@ pub(super) fn make_performer(
         linking: Arc::new(Semaphore::new(LINKING_MAX)),
         heartbeat_now: Arc::clone(&shared.heartbeat_now),
         secrets: Arc::clone(&shared.secrets),
+        tokens: Arc::clone(&shared.tokens),
         proxy: shared.proxy.clone(),
         records: shared
             .outliving

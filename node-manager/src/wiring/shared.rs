@@ -13,6 +13,7 @@ use users::Users;
 
 use super::kerberos::Identity;
 use super::recovery::Outliving;
+use crate::application_tokens::ApplicationTokens;
 use crate::clock::Clock;
 use crate::core_task::Handle;
 use crate::secrets::NodeSecrets;
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     pub(super) files: FileAccess,
     /// Workers that read archives.
     pub(super) archives: Arc<Pool>,
+    /// Tokens of the applications, in a secure cluster.
+    pub(super) tokens: Arc<ApplicationTokens>,
     /// Accounts that containers run as; `None`: they run as this process's user.
     pub(super) users: Option<Arc<Users>>,
     /// Identity of the node to the ResourceManager.

@@ -298,6 +298,7 @@ pub(super) fn core(
         service_metadata,
         remembers: config.recovery.enabled,
         boot: keeper::boot_id().map_or(0, |id| boot_number(&id)),
+        is_secure: config.kerberos.is_some(),
         records_events: config.event_record.is_some(),
     }
 }

@@ -49,6 +49,7 @@ impl Agent {
                 resources,
                 ..
             } => {
+                context.check(self.told.needs_tokens(id));
                 let links: Vec<String> = resources.into_iter().map(|(link, _)| link).collect();
                 self.told.localize(id, set, links.iter().cloned());
                 let resources = links.into_iter().map(|link| localized(id, set, link));
@@ -91,6 +92,8 @@ impl Agent {
                 context.observe(Observation::Done { node, id });
                 context.check(self.told.clean_up(id));
             }
+            Effect::Tokens { id, .. } => self.told.tokens(id),
+            Effect::ForgetTokens(id) => self.told.forget_tokens(id),
             Effect::InitializeApplication { id, .. } => self.told.initialize(id),
             Effect::FinishApplication { id, .. } => self.finish(id, ground, context),
             Effect::EndPipelines(id) => self.told.end_pipelines(id),

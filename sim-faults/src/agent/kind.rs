@@ -19,6 +19,7 @@ macro_rules! kinds {
 
 kinds! {
     Adopt AllEnded ApplyLimits CleanUp DeleteLogs EndPipelines FinishApplication ForceKill
-    ForgetResources HeartbeatNow InitializeApplication Launch Link Localize Logs Observe Pause Reap Record
-    ReleaseResources Resume SetNodeResource SetQueuingLimit SetRmIdentifier Signal Store Terminate UseSets
+    ForgetResources ForgetTokens HeartbeatNow InitializeApplication Launch Link Localize Logs Observe Pause
+    Reap Record ReleaseResources Resume SetNodeResource SetQueuingLimit SetRmIdentifier Signal Store
+    Terminate Tokens UseSets
 }

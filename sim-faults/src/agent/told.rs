@@ -26,6 +26,8 @@ pub(super) struct Told {
     logs: BTreeMap<ApplicationId, bool>,
     /// Applications that are over, and whose pipelines are not.
     ending: BTreeSet<ApplicationId>,
+    /// Applications whose tokens file systems may get.
+    with_tokens: BTreeSet<ApplicationId>,
     /// Containers whose completion was recorded.
     completed: BTreeSet<ContainerId>,
 }
@@ -133,6 +135,23 @@ impl Told {
         Ok(())
     }
 
+    pub(super) fn tokens(&mut self, id: ApplicationId) {
+        self.with_tokens.insert(id);
+    }
+
+    pub(super) fn forget_tokens(&mut self, id: ApplicationId) {
+        self.with_tokens.remove(&id);
+    }
+
+    /// Resources are read from file systems by the application's tokens.
+    pub(super) fn needs_tokens(&self, id: ContainerId) -> Checked {
+        if self.with_tokens.contains(&id.application_id()) {
+            Ok(())
+        } else {
+            Err(Finding::of(id, "is localized without its tokens"))
+        }
+    }
+
     pub(super) fn initialize(&mut self, id: ApplicationId) {
         self.served.insert(id);
     }
@@ -184,6 +203,12 @@ impl Told {
             return Err(of_node(
                 node,
                 format!("deletes logs of {id} that it aggregates"),
+            ));
+        }
+        if self.with_tokens.contains(&id) {
+            return Err(of_node(
+                node,
+                format!("keeps tokens of {id}, which is over"),
             ));
         }
         Ok(())

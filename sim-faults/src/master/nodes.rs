@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use records::{ContainerId, ExecutionType};
 use sim_agent::{Each, Start};
+use wire::credentials::Credentials;
 use wire::proto::hadoop_yarn::{
     ContainerLaunchContextProto, ContainerProto, LocalResourceProto, LocalResourceTypeProto,
     LocalResourceVisibilityProto, StringBytesMapProto, StringLocalResourceMapProto, UrlProto,
 };
+use wire::token::{Token, kind};
 
 use super::{Master, State};
 use crate::context::Context;
@@ -81,6 +84,7 @@ impl Master {
             service_data: service_data.into_iter().collect(),
             command: vec![plan.command()],
             local_resources: has_resource.then(resource).into_iter().collect(),
+            tokens: Some(file_system_token()),
             ..ContainerLaunchContextProto::default()
         }
     }
@@ -208,4 +212,17 @@ fn resource() -> StringLocalResourceMapProto {
             ..LocalResourceProto::default()
         }),
     }
+}
+
+/// Returns credentials with a token for a file system.
+fn file_system_token() -> Bytes {
+    let token = Token {
+        identifier: Bytes::from_static(b"identifier"),
+        password: Bytes::from_static(b"password"),
+        kind: kind::HDFS_DELEGATION_TOKEN.to_owned(),
+        service: "nn:8020".to_owned(),
+    };
+    let mut credentials = Credentials::default();
+    credentials.tokens.insert("nn:8020".to_owned(), token);
+    credentials.write_v0().into()
 }

@@ -217,6 +217,8 @@ impl Agent {
                     self.shell.secrets.set_rm_identifier(identifier);
                 }
                 Effect::InitializeApplication { .. }
+                | Effect::Tokens { .. }
+                | Effect::ForgetTokens(_)
                 | Effect::Localize { .. }
                 | Effect::UseSets { .. }
                 | Effect::Link(_)

@@ -55,7 +55,7 @@ mod recovery;
 mod registration;
 mod relabelled;
 mod restart;
-mod secure;
+pub(crate) mod secure;
 mod shell;
 mod shutdown;
 mod waits;

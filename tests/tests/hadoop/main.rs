@@ -15,6 +15,7 @@
 //! | [`mini_rm`] | `nm-agent rm` with Hadoop's NodeManager |
 //! | [`node_names`] | the name that a node registers with, on machines of many names |
 //! | [`proxy_interop`] | the AMRMProxy among real components |
+//! | [`secure_hdfs`] | HDFS with Kerberos: clients with tokens and keytabs, and jobs on it |
 //! | [`spark`] | a real Spark on the agent's nodes |
 //! | [`yarn_default`] | values of properties that `yarn-default.xml` describes |
 
@@ -32,6 +33,7 @@ mod mini_rm;
 mod node_names;
 mod proxy_interop;
 mod scripted_java_nm;
+mod secure_hdfs;
 mod spark;
 mod yarn_default;
 

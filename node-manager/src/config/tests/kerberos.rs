@@ -168,7 +168,8 @@ fn what_is_not_there_yet_is_told_as_missing() {
     };
     let told = missing(&[]);
     assert!(
-        told.len() == 1 && told[0].contains("resources in hdfs:"),
+        told.len() == 1
+            && told[0].contains("resources in hdfs: are read with those that a job brings"),
         "{told:?}"
     );
     let to_hdfs = ("remote-app-log-dir", "hdfs://nn:8020/app-logs");

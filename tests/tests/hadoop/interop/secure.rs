@@ -1,7 +1,9 @@
 //! A cluster with Kerberos: Hadoop's ResourceManager takes the node by its ticket, and a user with
 //! a ticket runs jobs.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use test_support::realm::{REALM, Realm};
 use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
@@ -14,24 +16,44 @@ use crate::interop::processes::leaders;
 use crate::interop::proxied::distributed;
 use crate::interop::{node_kind, start_cluster};
 
+/// Returns the rules by which principals of services become users.
+pub(crate) fn auth_to_local() -> String {
+    let rules = [
+        ("rm", "yarn"),
+        ("nm", "yarn"),
+        ("nn", "hdfs"),
+        ("dn", "hdfs"),
+    ];
+    let rules = rules.map(|(name, user)| format!("RULE:[2:$1@$0]({name}@{REALM})s/.*/{user}/"));
+    format!("{} DEFAULT", rules.join(" "))
+}
+
 /// A realm with the principals of a small cluster.
-struct Secure {
-    realm: Realm,
+pub(crate) struct Secure {
+    pub(crate) realm: Realm,
     _folder: tempfile::TempDir,
     nm: PathBuf,
     rm: PathBuf,
     /// Cache with the ticket of a user.
-    ticket: String,
+    pub(crate) ticket: String,
 }
 
 impl Secure {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        Self::of_user("alice")
+    }
+
+    /// Returns a realm in which this user has a ticket and submits jobs.
+    pub(crate) fn of_user(user: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        // Processes of other users read the realm's configuration.
+        let mode = fs::Permissions::from_mode(0o711);
+        fs::set_permissions(folder.path(), mode).unwrap();
         let realm = Realm::start(folder.path());
         let nm = realm.keytab("nm.keytab", &["nm/localhost"]);
         let rm = realm.keytab("rm.keytab", &["rm/localhost"]);
-        let user = realm.keytab("alice.keytab", &["alice"]);
-        let ticket = realm.ticket(&user, "alice");
+        let keytab = realm.keytab("user.keytab", &[user]);
+        let ticket = realm.ticket(&keytab, user);
         Self {
             realm,
             _folder: folder,
@@ -41,13 +63,22 @@ impl Secure {
         }
     }
 
-    /// Returns the configuration of a secure cluster whose calls have these levels of protection.
-    fn options(&self, levels: &str) -> Options {
-        let rules = format!(
-            "RULE:[2:$1@$0](rm@{REALM})s/.*/yarn/ RULE:[2:$1@$0](nm@{REALM})s/.*/yarn/ DEFAULT"
-        );
+    /// Returns the keytab of the node.
+    pub(crate) fn keytab(&self) -> &Path {
+        &self.nm
+    }
+
+    /// Returns the option by which a JVM finds the realm.
+    pub(crate) fn java_option(&self) -> String {
         let krb5 = self.realm.configuration();
-        let java = format!("-Djava.security.krb5.conf={}", krb5.display());
+        format!("-Djava.security.krb5.conf={}", krb5.display())
+    }
+
+    /// Returns the configuration of a secure cluster whose calls have these levels of protection.
+    pub(crate) fn options(&self, levels: &str) -> Options {
+        let rules = auth_to_local();
+        let krb5 = self.realm.configuration();
+        let java = self.java_option();
         Options::default()
             .with_core("hadoop.security.authentication", "kerberos")
             .with_core("hadoop.security.auth_to_local", rules)
