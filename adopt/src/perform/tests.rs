@@ -320,3 +320,21 @@ fn logs_are_back_in_their_place_also_when_the_java_node_does_not_start() {
     assert_eq!(fs::read_to_string(&log).unwrap(), "text");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn properties_that_an_operator_added_stay_and_that_is_said() {
+    for is_changed in [false, true] {
+        let machine = Simulated::new();
+        machine.go(Stage::Going(Step::WriteSite)).unwrap();
+        let site = machine.folder.path().join("nm-agent-site.xml");
+        if is_changed {
+            fs::write(&site, "theirs").unwrap();
+        }
+        let record = machine.conf().record().unwrap().unwrap();
+        let mut said = String::new();
+        let mut say = |line: fmt::Arguments<'_>| said.push_str(&line.to_string());
+        back(&record, &machine.conf(), &machine, LIMITS, &mut say).unwrap();
+        assert_eq!(said.contains("was changed and stays"), is_changed, "{said}");
+        assert_eq!(site.exists(), is_changed);
+    }
+}

@@ -115,6 +115,10 @@ fn a_node_that_does_not_run_is_the_agents_until_back() {
     assert!(!machine.path(RECORD).exists());
     assert!(proc::mentioning(machine.folder.path()).is_empty());
     machine.refuses(&["--back"], "there is no record of a --go");
+    // The way back leaves nothing that a second adoption would meet.
+    machine.adopt(&["--go"], 0);
+    rm.wait_registrations(2);
+    machine.adopt(&["--back"], 0);
 }
 
 #[test]
@@ -200,7 +204,9 @@ fn an_interrupted_go_is_gone_on_with() {
     .unwrap();
     fs::set_permissions(&hangs, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(&env, format!("export NM_AGENT='{}'\n", hangs.display())).unwrap();
-    let mut run = Ended(machine.adopt_command(&["--go"]).spawn().unwrap());
+    let mut run = machine.adopt_command(&["--go"]);
+    run.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut run = Ended(run.spawn().unwrap());
     wait::until("the start of the agent", DEADLINE, || {
         let record = fs::read_to_string(machine.path(RECORD)).unwrap_or_default();
         let pid = machine.path("pids").read_dir().unwrap().count();
