@@ -3,6 +3,7 @@
 use amrm_proxy::looks::container_list::read_list;
 use amrm_proxy::looks::jmx::{Told, read_numbers};
 use records::{MonoMillis, Resource};
+use sched::Sight;
 
 use crate::{Memory, Target};
 
@@ -37,7 +38,8 @@ fn run(input: &[u8]) {
     };
     if let Told::Load(sight) = told {
         assert_eq!(sight.seen_at, seen_at);
-        assert!(sight.running <= CONTAINERS_MAX && sight.queued <= CONTAINERS_MAX);
+        let is_queue = sight.queued <= CONTAINERS_MAX || sight.queued == Sight::CLOSED;
+        assert!(sight.running <= CONTAINERS_MAX && is_queue);
     }
     let unnamed = read_numbers(input, seen_at, |_| true);
     assert!(unnamed.is_err() || unnamed.is_ok_and(|same| same == told));
@@ -51,7 +53,8 @@ fn seeds() -> Vec<Vec<u8>> {
         of(&format!(
             "{{\"name\":\"java.lang:type=Memory\"}},{{{bean}}}"
         )),
-        of(&format!("{{{bean},\"ReportedQueueLength\":2}}")),
+        of(&format!("{{{bean},\"ReportedQueueLength\":2,\"AvailableMB\":300}}")),
+        of(&format!("{{{bean},\"ReportedQueueLength\":3}}")),
         of(""),
         br#"{"containers":{"container":[{"id":"container_1_0001_01_000001","state":"RUNNING","exitCode":-1000,"diagnostics":"","user":"alice","totalMemoryNeededMB":512,"totalVCoresNeeded":1,"executionType":"OPPORTUNISTIC","nodeId":"n1:8041"}]}}"#.to_vec(),
         br#"{"containers":{}}"#.to_vec(),

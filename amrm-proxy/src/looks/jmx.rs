@@ -4,7 +4,8 @@
 //! `NodeManagerMetrics`). Numbers of memory are in GiB, rounded to the node's disadvantage. What is
 //! available counts containers that wait as well, so it may be below 0 while some do.
 //!
-//! Our nodes answer with the numbers of that moment. Java's answer with a copy that is made anew at
+//! Our nodes answer with the numbers of that moment, and in MiB: a container of 256 MiB fits where
+//! less than one GiB is left. Java's answer with a copy that is made anew at
 //! most once in a period of its metrics, 10 s by default (Hadoop: `MetricsSourceAdapter`,
 //! `jmxCacheTTL`), and do not say how old it is. Of those only what the node offers in all is used.
 
@@ -30,7 +31,7 @@ const CONTAINERS_MAX: i64 = 1_000_000;
 /// Most beans of an answer that are read. The query selects one.
 const BEANS_MAX: usize = 16;
 
-const MIB_PER_GIB: u64 = 1_024;
+const MIB_PER_GIB: i64 = 1_024;
 
 /// Reason for which an answer tells nothing.
 #[derive(Debug, Error)]
@@ -77,6 +78,9 @@ struct Bean {
     opportunistic_running: i64,
     #[serde(rename = "AvailableGB")]
     available_gb: i64,
+    /// Told by our nodes only.
+    #[serde(rename = "AvailableMB")]
+    available_mb: Option<i64>,
     #[serde(rename = "AllocatedGB", default)]
     allocated_gb: i64,
     #[serde(rename = "AvailableVCores")]
@@ -134,16 +138,24 @@ pub fn read_numbers(
     Ok(Told::Load(Sight {
         running,
         queued,
-        free: resource(bean.available_gb, bean.available_vcores),
+        free: bean.available_mb.map_or_else(
+            || resource(bean.available_gb, bean.available_vcores),
+            |mb| resource_of_mb(mb, bean.available_vcores),
+        ),
         seen_at,
     }))
 }
 
 /// Returns an amount in GiB and vcores; nothing of what is below 0.
 fn resource(gib: i64, vcores: i64) -> Resource {
+    resource_of_mb(gib.saturating_mul(MIB_PER_GIB), vcores)
+}
+
+/// Returns an amount in MiB and vcores; nothing of what is below 0.
+fn resource_of_mb(mb: i64, vcores: i64) -> Resource {
     let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
     Resource::new(
-        amount(gib).saturating_mul(MIB_PER_GIB),
+        amount(mb),
         u32::try_from(amount(vcores)).unwrap_or(u32::MAX),
     )
 }
@@ -283,6 +295,13 @@ mod tests {
             bean.as_object_mut().unwrap().remove(name);
             assert!(read(&bean).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_free_is_known_to_the_mebibyte_where_the_node_tells_it() {
+        let free_mb = |mb: i64| with("AvailableMB", json!(mb)).unwrap().free.memory_mb;
+        assert_eq!([300, 0, -1_024].map(free_mb), [300, 0, 0]);
+        assert!(with("AvailableMB", json!("300")).is_err());
     }
 
     #[test]

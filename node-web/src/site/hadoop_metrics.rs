@@ -214,6 +214,7 @@ fn resources(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
         metric(GAUGE, "AllocatedContainers", "Containers that were accepted and are not finished", count),
         metric(GAUGE, "AllocatedGB", "Memory of the allocated containers in GB, rounded up", memory_mb.div_ceil(MIB_PER_GIB)),
         metric(GAUGE, "AvailableGB", "What is left of the node's memory in GB, rounded down; below 0 when some wait", clamped(available_gb)),
+        metric(GAUGE, "AvailableMB", "The same in MB", clamped(available_mb)),
         metric(GAUGE, "AllocatedVCores", "Virtual cores of the allocated containers", vcores),
         metric(GAUGE, "AvailableVCores", "What is left of the node's virtual cores; below 0 when some wait", clamped(available_vcores)),
         metric(GAUGE, "AllocatedOpportunisticGB", "Memory of running opportunistic containers in GB, rounded up", opportunistic.opport_memory_used_mb.div_ceil(MIB_PER_GIB)),
@@ -347,6 +348,7 @@ mod tests {
         let values = values(&node, &Metrics::new());
         assert_eq!(values["AllocatedGB"], 3);
         assert_eq!(values["AvailableGB"], -1);
+        assert_eq!(values["AvailableMB"], -1);
         assert_eq!(values["AllocatedVCores"], 4);
         assert_eq!(values["AvailableVCores"], -1);
         assert_eq!(values["tag.Hostname"], "node-1.example");
@@ -366,6 +368,14 @@ mod tests {
         assert_eq!(
             (&now["AvailableGB"], &now["AvailableVCores"]),
             (&6.into(), &4.into())
+        );
+        assert_eq!(now["AvailableMB"], 6_144);
+        assert_eq!(now["ReportedQueueLength"], 0);
+        node.numbers.takes_opportunistic = false;
+        assert_eq!(
+            values(&node, &Metrics::new())["ReportedQueueLength"],
+            1,
+            "it takes none"
         );
         node.numbers.counts.waiting = 1;
         let now = values(&node, &Metrics::new());

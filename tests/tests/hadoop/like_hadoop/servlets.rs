@@ -18,9 +18,9 @@ const MISSING: [&str; 6] = [
     "TotalBytesDeleted",
 ];
 
-/// Number of the agent's that Hadoop does not have: the queue's length as heartbeats report it,
-/// which is a full queue's while the node is drained.
-const OUR_OWN: &str = "ReportedQueueLength";
+/// Numbers of the agent's that Hadoop does not have: what is free to the MiB, and the queue's
+/// length, which is greater than what waits while no opportunistic container is taken.
+const OUR_OWN: [&str; 2] = ["AvailableMB", "ReportedQueueLength"];
 
 /// A property whose value must not be shown; one of the paths below.
 pub(super) const SECRET: &str = "like.hadoop.password";
@@ -61,7 +61,7 @@ fn names_of_numbers(twin: &Twin) -> String {
     let bean = json["beans"][0].as_object().unwrap();
     let mut lines: Vec<_> = bean
         .iter()
-        .filter(|(name, _)| !MISSING.contains(&name.as_str()) && *name != OUR_OWN)
+        .filter(|(name, _)| ![&MISSING[..], &OUR_OWN].concat().contains(&name.as_str()))
         .map(|(name, value)| format!("{name} {}", kind(value)))
         .collect();
     lines.sort();
