@@ -30,7 +30,7 @@ use thiserror::Error;
 use users::Obstacle;
 
 use hadoop_conf::HostPort;
-use hadoop_fs::{Caller, FileSystems, FsConfig, FsError};
+use hadoop_fs::{Caller, FsError};
 use node_manager::IdentityFinding;
 use node_manager::config::{AuxServiceKind, Config, Loaded};
 use node_manager::descriptors::Descriptors;
@@ -146,7 +146,7 @@ pub trait Machine {
     ///
     /// # Errors
     /// When it cannot.
-    fn file_system(&self, config: &FsConfig) -> Result<(), ProbeError>;
+    fn file_system(&self, config: &Config) -> Result<(), ProbeError>;
 
     /// Returns what there is to say about the node's identity in a secure cluster: what lies on
     /// this machine and, if it `connects`, what the KDC and the ResourceManagers say.
@@ -246,24 +246,29 @@ impl Machine for ThisMachine {
         })
     }
 
-    fn file_system(&self, config: &FsConfig) -> Result<(), ProbeError> {
-        let limit = config.step_limit.min(CONNECT_TIMEOUT);
-        let systems = FileSystems::new(FsConfig {
-            step_limit: limit,
-            ..config.clone()
-        });
+    fn file_system(&self, config: &Config) -> Result<(), ProbeError> {
+        let limit = config.file_systems.step_limit.min(CONNECT_TIMEOUT);
+        let root = config.file_systems.default_fs.clone();
+        let failed = |source| ProbeError::FileSystem {
+            uri: root.to_string(),
+            source,
+        };
+        let systems = node_manager::own_file_systems(config, limit);
+        let systems = systems.map_err(|source| {
+            failed(FsError::Io {
+                step: "use",
+                uri: root.to_string(),
+                source,
+            })
+        })?;
         let user = nix::unistd::User::from_uid(nix::unistd::Uid::effective());
         let user = user
             .ok()
             .flatten()
             .map_or_else(String::new, |user| user.name);
-        let root = config.default_fs.clone();
         let opened = systems.open(&root, Caller::own(&user, "check"));
         let status = opened.and_then(|files| files.status("/"));
-        status.map(drop).map_err(|source| ProbeError::FileSystem {
-            uri: root.to_string(),
-            source,
-        })
+        status.map(drop).map_err(failed)
     }
 
     fn identity(&self, config: &Config, connects: bool) -> Vec<IdentityFinding> {

@@ -47,7 +47,8 @@ pub mod worker_channels;
 
 pub use node_web::site::LogLevels;
 pub use wiring::{
-    AgentError, HADOOP_VERSION, IdentityFinding, NodeWatch, Process, Running, check_identity, start,
+    AgentError, HADOOP_VERSION, IdentityFinding, NodeWatch, Process, Running, check_identity,
+    own_file_systems, start,
 };
 
 use records::error_chain;

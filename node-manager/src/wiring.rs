@@ -50,7 +50,7 @@ use crate::core_task::WeakHandle;
 
 use self::agent::Agent;
 pub use self::error::AgentError;
-pub use self::identity_check::{IdentityFinding, check_identity};
+pub use self::identity_check::{IdentityFinding, check_identity, own_file_systems};
 pub use self::process::{HADOOP_VERSION, Process};
 pub(crate) use self::reloading::ReloadOrders;
 use self::shared::NodeAddress;

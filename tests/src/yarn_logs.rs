@@ -20,7 +20,7 @@ const UPLOAD_DEADLINE: Duration = Duration::from_secs(90);
 #[track_caller]
 pub fn yarn_logs(lab: &Lab, arguments: &[&str]) -> String {
     let mut command = java::command(&lab.conf(), LOGS_CLI, 256);
-    let output = command.args(arguments).output();
+    let output = command.envs(lab.environment()).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("yarn logs does not run: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");

@@ -2,25 +2,19 @@
 //! --connect`.
 
 use hadoop_conf::HostPort;
-use hadoop_fs::FsError;
 use node_manager::config::{AuxServiceKind, Config};
 use program::holder;
 
-use super::{Findings, Machine, ProbeError};
+use super::{Findings, Machine};
 
 /// Tries the ResourceManagers, the default file system, and the ports that an agent listens on.
 pub(super) fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     resource_managers(config, machine, findings);
-    match machine.file_system(&config.file_systems) {
+    match machine.file_system(config) {
         Ok(()) => {
             let root = &config.file_systems.default_fs;
             findings.notes.push(format!("fs.defaultFS: {root} answers"));
         }
-        // An agent runs without it, and jobs would miss it.
-        Err(ProbeError::FileSystem {
-            source: source @ FsError::Authentication { .. },
-            ..
-        }) => findings.missing.push(format!("fs.defaultFS: {source}")),
         Err(error) => findings.problems.push(format!("fs.defaultFS: {error}")),
     }
     for (name, address) in ports(config) {

@@ -107,12 +107,12 @@ impl Machine for Pretend {
         })
     }
 
-    fn file_system(&self, config: &FsConfig) -> Result<(), ProbeError> {
+    fn file_system(&self, config: &Config) -> Result<(), ProbeError> {
         if !self.file_system_broken {
             return Ok(());
         }
         Err(ProbeError::FileSystem {
-            uri: config.default_fs.to_string(),
+            uri: config.file_systems.default_fs.to_string(),
             source: FsError::UnsupportedScheme {
                 uri: "x:/".to_owned(),
                 scheme: "x".to_owned(),
@@ -137,7 +137,7 @@ fn checked(pairs: &[(&str, &str)], machine: &dyn Machine) -> (Outcome, String) {
     (outcome, String::from_utf8(out).unwrap())
 }
 
-fn examined(pairs: &[(&str, &str)], machine: &dyn Machine, connects: bool) -> Report {
+fn loaded(pairs: &[(&str, &str)]) -> Loaded {
     let properties = pairs
         .iter()
         .map(|(n, v)| format!("<property><name>{n}</name><value>{v}</value></property>"));
@@ -145,8 +145,11 @@ fn examined(pairs: &[(&str, &str)], machine: &dyn Machine, connects: bool) -> Re
     let folder = TempDir::new().unwrap();
     let site = format!("<configuration>{body}</configuration>");
     fs::write(folder.path().join("yarn-site.xml"), site).unwrap();
-    let loaded = Loaded::read(&[folder.path().to_path_buf()], &BTreeMap::new());
-    examine(&loaded, machine, connects)
+    Loaded::read(&[folder.path().to_path_buf()], &BTreeMap::new())
+}
+
+fn examined(pairs: &[(&str, &str)], machine: &dyn Machine, connects: bool) -> Report {
+    examine(&loaded(pairs), machine, connects)
 }
 
 const RM: (&str, &str) = ("yarn.resourcemanager.hostname", "rm.example");

@@ -6,7 +6,6 @@ use log_aggregation::Format;
 use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
 
-use super::read_kerberos::is_secure;
 use super::sections::{LogAggregationConfig, LogConfig};
 
 const ENABLE: &str = "yarn.log-aggregation-enable";
@@ -147,14 +146,6 @@ fn remote_dir(reader: &mut PropertyReader<'_>, format: &OfFormat) -> Option<Uri>
     };
     let default_fs = reader.text("fs.defaultFS")?.parse().ok()?;
     let uri = uri.resolved(&default_fs);
-    if uri.has_scheme("hdfs") && is_secure(reader) {
-        if reader.flag(ENABLE) {
-            let lack = "tokens of users are not used yet, so no logs go to hdfs: in a cluster with \
-                        Kerberos: they stay on the node for yarn.nodemanager.log.retain-seconds";
-            reader.partly_yet(ENABLE, lack);
-        }
-        return None;
-    }
     if ["file", "hdfs"].iter().any(|scheme| uri.has_scheme(scheme)) {
         return Some(uri);
     }

@@ -2,8 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gssapi::{Library, Login, LoginConfig, read_keytab};
+use hadoop_fs::{FileSystems, FsConfig, SecureAccess};
+use namenode_access::{Access, Proof};
 use records::error_chain;
 use tokio::runtime;
 use wire::client::{ClientAuth, KerberosAuth, RpcClient, RpcError};
@@ -12,7 +15,7 @@ use wire::gssapi::GssError;
 use wire::kerberos::{self, KerberosLibrary};
 use wire::sasl::SaslError;
 
-use super::kerberos::login_config;
+use super::kerberos::{login_config, read_keytab as read_keytab_file};
 use super::slices;
 use crate::config::{Config, KerberosConfig};
 
@@ -136,6 +139,32 @@ async fn check(
     if is_sound && connects {
         try_out(config, kerberos, login, findings).await;
     }
+}
+
+/// Returns the file systems of a node for a program beside it, which proves itself by the node's
+/// keytab in a secure cluster. A process has these once. Asks the name service for this machine's
+/// name.
+///
+/// # Errors
+/// This machine has no name, or the keytab cannot be read.
+pub fn own_file_systems(config: &Config, step_limit: Duration) -> io::Result<FileSystems> {
+    let fs_config = FsConfig {
+        step_limit,
+        ..config.file_systems.clone()
+    };
+    let Some(kerberos) = &config.kerberos else {
+        return Ok(FileSystems::new(fs_config));
+    };
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let login = runtime.block_on(login_config(kerberos));
+    let login = login.map_err(io::Error::other)?;
+    let principal = login.principal;
+    let access = Access::new(Proof::Keytab { principal }, &fs_config.client_properties)?;
+    access.take(&read_keytab_file(&login.keytab)?)?;
+    let access: Arc<dyn SecureAccess> = Arc::new(access);
+    Ok(FileSystems::with_access(fs_config, Some(access)))
 }
 
 fn look_at_keytab(config: &LoginConfig) -> IdentityFinding {

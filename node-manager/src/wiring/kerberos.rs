@@ -105,7 +105,7 @@ pub(super) async fn security(
 }
 
 /// Reads the keytab, at each use: a new one needs no restart.
-fn read_keytab(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn read_keytab(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     let file = File::open(path)?;
     let read = file.take(KEYTAB_MAX + 1).read_to_end(&mut content)?;

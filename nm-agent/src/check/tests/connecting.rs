@@ -48,7 +48,8 @@ fn this_machine_says_who_has_a_port_and_who_does_not_listen() {
     let error = ThisMachine.may_listen(&address).unwrap_err().to_string();
     let own = format!("(process {})", std::process::id());
     assert!(error.contains(&own), "{error}");
-    assert!(ThisMachine.file_system(&FsConfig::default()).is_ok());
+    let config = loaded(&[RM]).config.unwrap();
+    assert!(ThisMachine.file_system(&config).is_ok());
 }
 
 #[test]

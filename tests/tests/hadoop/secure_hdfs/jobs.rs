@@ -1,9 +1,10 @@
 //! Jobs of a secure cluster whose files lie in HDFS.
 
 use std::fs;
+use std::process::Command;
 
 use test_support::realm::REALM;
-use tests::cluster::{Cluster, JOB_DEADLINE, SLOT_MB};
+use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, SLOT_MB, STATE_DEADLINE};
 use tests::conf::{Options, Properties};
 use tests::distributed_shell::ContainerType;
 use tests::files;
@@ -15,6 +16,8 @@ use tests::node_process::node_kind;
 use tests::require;
 use tests::rm::{ResourceManager, RmKind};
 
+use tests::yarn_logs::{contents, wait_aggregated, yarn_logs};
+
 use super::SecureHdfs;
 use crate::AGENT;
 use crate::interop::secure::Secure;
@@ -24,7 +27,7 @@ struct SecureCluster {
     _history: HistoryServer,
     cluster: Cluster,
     hdfs: SecureHdfs,
-    _secure: Secure,
+    secure: Secure,
 }
 
 impl SecureCluster {
@@ -56,20 +59,56 @@ impl SecureCluster {
             _history: history,
             cluster: Cluster { node, rm, lab },
             hdfs,
-            _secure: secure,
+            secure,
         }
     }
+
+    /// Asserts that the root of the logs is the node's, that alice's are hers, and that bob sees
+    /// none of them.
+    fn assert_logs_are_alices(&self) {
+        let superuser = [("KRB5CCNAME", &*self.hdfs.superuser)];
+        for (path, owner) in [("/tmp/logs", "yarn"), ("/tmp/logs/alice", "alice")] {
+            let (_, printed) = self
+                .hdfs
+                .hdfs
+                .shell(&superuser, &["-stat", "owner:%u", path]);
+            assert!(printed.contains(&format!("owner:{owner}")), "{printed}");
+        }
+        let bob = self.secure.realm.keytab("bob.keytab", &["bob"]);
+        let bob = self.secure.realm.ticket(&bob, "bob");
+        let (_, printed) = self
+            .hdfs
+            .hdfs
+            .shell(&[("KRB5CCNAME", &bob)], &["-ls", "/tmp/logs/alice"]);
+        assert!(printed.contains("Permission denied: user=bob"), "{printed}");
+    }
+}
+
+fn with_logs(options: Options) -> Options {
+    options.with("yarn.log-aggregation-enable", true)
 }
 
 #[test]
 fn jobs_whose_files_lie_in_a_secure_hdfs_run() {
     require!(java, hadoop, kerberos);
-    let secure = SecureCluster::start("authentication", |options| options);
+    let secure = SecureCluster::start("authentication", with_logs);
     let cluster = &secure.cluster;
+    let mut check = Command::new(AGENT);
+    check.args(["check", "--connect", "--conf"]);
+    check.arg(cluster.node.site.conf());
+    let environment = cluster.node.site.environment.iter();
+    let check = check.envs(environment.map(|(name, value)| (name, value)));
+    // The ports are taken by the node.
+    let told = String::from_utf8(check.output().unwrap().stdout).unwrap();
+    let answers = format!("fs.defaultFS: {}/ answers", secure.hdfs.hdfs.uri());
+    assert!(told.contains(&answers), "{told}");
     let mut shell = cluster.submit("secure-hdfs", "true", 2, ContainerType::Guaranteed);
     let id = shell.application_id();
     shell.assert_succeeds(JOB_DEADLINE);
-    cluster.node.logs(&id).assert_succeeded(2);
+    wait_aggregated(&cluster.rm, &id);
+    let printed = yarn_logs(&cluster.lab, &["-applicationId", &id]);
+    assert_eq!(contents(&printed, "AppMaster.stderr").len(), 1, "{printed}");
+    secure.assert_logs_are_alices();
     // One resource of the job is public.
     let local = cluster.lab.folder().join("words");
     fs::write(&local, "words").unwrap();
@@ -84,4 +123,29 @@ fn jobs_whose_files_lie_in_a_secure_hdfs_run() {
     let cached = files::below(&cluster.node.site.local_dir().join("filecache"));
     let mut names = cached.iter().filter_map(|path| path.file_name());
     assert!(names.any(|name| name == "words"), "as the node: {cached:?}");
+}
+
+#[test]
+fn logs_are_uploaded_by_an_agent_that_has_the_tokens_from_the_one_before() {
+    require!(java, hadoop, kerberos);
+    let mut secure = SecureCluster::start("privacy", |options| {
+        with_logs(options).with("yarn.nodemanager.recovery.enabled", true)
+    });
+    let cluster = &mut secure.cluster;
+    let gate = cluster.gate("gate");
+    let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
+    let mut shell = cluster.submit("secure-logs", &command, 2, ContainerType::Guaranteed);
+    let id = shell.application_id();
+    cluster.wait_begun(&id, 2);
+    cluster.node.process.kill();
+    cluster.node.start_again(&node_kind(AGENT));
+    cluster
+        .node
+        .wait_state(&cluster.rm, "RUNNING", STATE_DEADLINE);
+    gate.open();
+    shell.assert_succeeds(JOB_DEADLINE);
+    wait_aggregated(&cluster.rm, &id);
+    let printed = yarn_logs(&cluster.lab, &["-applicationId", &id]);
+    assert_eq!(contents(&printed, "AppMaster.stderr").len(), 1, "{printed}");
+    assert_eq!(contents(&printed, "stdout").len(), 2, "{printed}");
 }
