@@ -94,6 +94,20 @@ impl Pool {
         }
     }
 
+    /// Gives a secret to the workers of this work that have one and run now: their next connections
+    /// use it, also those of sessions that go on.
+    pub fn renew(&self, work: &str, secret: &Secret) {
+        let state = self.shared.state();
+        let of_work = state.workers.iter();
+        let of_work = of_work.filter(|(key, _)| key.has_secret && !key.is_own && key.work == work);
+        let running: Vec<_> = of_work.map(|(_, process)| Arc::clone(process)).collect();
+        drop(state);
+        for process in running {
+            // One that has ended is replaced at the next session.
+            let _ended = process.give(secret);
+        }
+    }
+
     fn start_thread(&self) -> io::Result<()> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {

@@ -115,6 +115,7 @@ use node_view::snapshot::About;
 use records::{ApplicationAttemptId, ApplicationId, ContainerId, MonoMillis, Now};
 use sched::{Action, ContainerScheduler, Event, Refusal};
 use wire::exception::RemoteException;
+use wire::token::Token;
 
 use crate::applications::Applications;
 use crate::condition::Condition;
@@ -149,6 +150,8 @@ pub struct Core {
     recorder: Recorder,
     /// Works of an earlier agent that go on step by step.
     careful: careful::Careful,
+    /// Tokens that the ResourceManager has got anew, of applications here and elsewhere.
+    system_tokens: BTreeMap<ApplicationId, Vec<Token>>,
     /// Effects that the task has not taken yet, in order.
     effects: Vec<Effect>,
 }
@@ -208,6 +211,7 @@ impl Core {
             logs: logs::Logs::default(),
             recorder,
             careful: careful::Careful::default(),
+            system_tokens: BTreeMap::new(),
             effects: Vec::new(),
         }
     }

@@ -10,6 +10,7 @@ use sched::{ContainerQueuingLimit, Event, KillReason, OpportunisticContainersSta
 use wire::proto::hadoop_yarn::{
     ContainerStatusProto, LogAggregationReportProto, NmContainerStatusProto,
 };
+use wire::token::Token;
 
 use super::Core;
 use super::effect::Effect;
@@ -74,6 +75,9 @@ pub struct HeartbeatOrders {
     pub queuing_limit: Option<ContainerQueuingLimit>,
     /// New capacity of the node.
     pub resource: Option<Resource>,
+    /// Tokens for file systems that the ResourceManager has got anew, of every application that it
+    /// does so for, also of those that are not here; empty: as before.
+    pub tokens: Vec<(ApplicationId, Vec<Token>)>,
 }
 
 /// Whether a caller that has ordered the end of containers has to wait for it.
@@ -157,6 +161,7 @@ impl Core {
         if self.registration.answered(now.mono) {
             self.decided(Decision::RmBack, now);
         }
+        self.take_system_tokens(orders.tokens, now);
         for id in orders.acknowledged {
             self.forget(id, now);
         }

@@ -7,6 +7,7 @@ mod logs;
 mod recovery;
 mod reinit;
 mod resource_manager;
+mod tokens;
 mod workers;
 
 use std::path::{Path, PathBuf};

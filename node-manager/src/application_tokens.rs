@@ -29,8 +29,8 @@ impl ApplicationTokens {
     }
 
     /// Adds tokens to those of an application. One replaces that of the same service: whoever
-    /// brings it later has the newer one.
-    pub(crate) fn add(&self, id: ApplicationId, tokens: Vec<Token>) {
+    /// brings it later has the newer one. Returns all of the application, if some have changed.
+    pub(crate) fn add(&self, id: ApplicationId, tokens: Vec<Token>) -> Option<Secret> {
         let mut all = self.lock();
         let before = all.get(&id.to_string()).map(|held| &held.credentials);
         let mut credentials = before.cloned().unwrap_or_default();
@@ -38,21 +38,22 @@ impl ApplicationTokens {
             credentials.tokens.insert(token.service.clone(), token);
         }
         if before == Some(&credentials) {
-            return;
+            return None;
         }
         let bytes = credentials.write_v0();
         if bytes.len() > TOKENS_BYTES_MAX {
             tracing::warn!(application = %id, bytes = bytes.len(),
                 "tokens for file systems are left out, which are more than {TOKENS_BYTES_MAX} bytes with \
                  those before");
-            return;
+            return None;
         }
         let secret = Secret(bytes.into());
         let held = Held {
             credentials,
-            secret,
+            secret: secret.clone(),
         };
         all.insert(id.to_string(), held);
+        Some(secret)
     }
 
     /// Forgets the tokens of an application.
@@ -93,9 +94,10 @@ mod tests {
         let (tokens, id) = (ApplicationTokens::default(), ApplicationId::new(1, 1));
         let other = ApplicationId::new(1, 2);
         assert_eq!(tokens.secret(&id.to_string()), None);
-        tokens.add(id, vec![token("a:1", vec![1]), token("b:1", vec![1])]);
-        tokens.add(id, vec![token("b:1", vec![2])]);
-        tokens.add(other, vec![token("a:1", vec![3])]);
+        let _changed = tokens.add(id, vec![token("a:1", vec![1]), token("b:1", vec![1])]);
+        assert!(tokens.add(id, vec![token("b:1", vec![2])]).is_some());
+        assert!(tokens.add(id, vec![token("b:1", vec![2])]).is_none());
+        let _changed = tokens.add(other, vec![token("a:1", vec![3])]);
         let expected = [token("a:1", vec![1]), token("b:1", vec![2])];
         assert_eq!(read(&tokens, id), expected);
         assert_eq!(read(&tokens, other), [token("a:1", vec![3])]);
@@ -107,8 +109,8 @@ mod tests {
     #[test]
     fn too_many_bytes_leave_those_before() {
         let (tokens, id) = (ApplicationTokens::default(), ApplicationId::new(1, 1));
-        tokens.add(id, vec![token("a:1", vec![1])]);
-        tokens.add(id, vec![token("b:1", vec![0; TOKENS_BYTES_MAX])]);
+        let _changed = tokens.add(id, vec![token("a:1", vec![1])]);
+        let _changed = tokens.add(id, vec![token("b:1", vec![0; TOKENS_BYTES_MAX])]);
         assert_eq!(read(&tokens, id), [token("a:1", vec![1])]);
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use amrm_proxy::AmrmProxy;
 use container_runtime::isolation::Isolation;
 use container_runtime::launch::{Launcher, Link, add_links};
+use file_worker::Pool;
 use localize::{
     ContainerDirs, DeletionService, LocalizationState, LocalizeRequest, Localizer, NodeDirs,
     ResourceStatus, UserName,
@@ -16,11 +17,12 @@ use log_aggregation::LogAggregation;
 use node_core::{Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Observed, WorkerEvent};
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
-use records::ContainerId;
+use records::{ApplicationId, ContainerId};
 use state_store::Urgency;
 use tokio::sync::{Notify, Semaphore};
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
+use wire::token::Token;
 
 use crate::application_tokens::ApplicationTokens;
 use crate::audit;
@@ -64,6 +66,8 @@ pub struct Performer {
     pub secrets: Arc<NodeSecrets>,
     /// Tokens of the applications, in a secure cluster.
     pub(crate) tokens: Arc<ApplicationTokens>,
+    /// Clients of file systems.
+    pub file_workers: Arc<Pool>,
     /// AMRMProxy, if it is enabled.
     pub proxy: Option<Arc<AmrmProxy>>,
     /// Records for the next agent; `None`: containers do not outlive this one.
@@ -83,7 +87,7 @@ impl Perform for Performer {
                 self.services
                     .initialize_application(id, &user, &service_data);
             }
-            Effect::Tokens { id, tokens } => self.tokens.add(id, tokens),
+            Effect::Tokens { id, tokens } => self.pass_tokens(id, tokens),
             Effect::ForgetTokens(id) => self.tokens.forget(id),
             Effect::Localize {
                 id,
@@ -174,6 +178,13 @@ impl Performer {
     fn with_records(&self, act: impl FnOnce(&StateWriter)) {
         if let Some(records) = &self.records {
             act(records);
+        }
+    }
+
+    /// Gives tokens to the workers of an application, those that run and those to come.
+    fn pass_tokens(&self, id: ApplicationId, tokens: Vec<Token>) {
+        if let Some(secret) = self.tokens.add(id, tokens) {
+            self.file_workers.renew(&id.to_string(), &secret);
         }
     }
 

@@ -80,8 +80,8 @@ fn tell_missing(reader: &mut PropertyReader<'_>) {
 
 /// Warns of what a secure cluster has and this agent has not.
 fn tell_lacks(reader: &mut PropertyReader<'_>) {
-    let lack = "tokens that the ResourceManager gets anew are not used yet: resources in hdfs: are \
-                read with those that a job brings, as long as these are good";
+    let lack = "tokens of ended applications are not kept alive yet: logs in hdfs: that are not \
+                uploaded within yarn.nm.liveness-monitor.expiry-interval-ms stay on the node";
     reader.partly_yet(AUTHENTICATION, lack);
     if !reader.flag("hadoop.security.authorization") {
         let what = "a ResourceManager of which this is true as well gives the keys of all nodes to \

@@ -6,23 +6,31 @@ use std::time::Duration;
 
 use container_runtime::launch::ContainerSignal;
 use container_runtime::monitor::{Sample, Utilization};
-use node_core::{HeartbeatOrders, HeartbeatReport, RegistrationReport, UpdateRequest, read_spec};
+use node_core::{
+    HeartbeatOrders, HeartbeatReport, RegistrationReport, TOKENS_BYTES_MAX, UpdateRequest,
+    read_spec,
+};
 use prost::Message;
 use records::{ApplicationId, ContainerId, NodeId, Resource};
 use refusals::Findings;
 use sched::{ContainerQueuingLimit, OpportunisticContainersStatus};
 use wire::convert::ConvertError;
+use wire::credentials::Credentials;
 use wire::proto::hadoop_yarn::{
     ContainerProto, ContainerQueuingLimitProto, ContainerTokenIdentifierProto, MasterKeyProto,
     NodeHealthStatusProto, NodeHeartbeatRequestProto, NodeHeartbeatResponseProto, NodeStatusProto,
     OpportunisticContainersStatusProto, RegisterNodeManagerRequestProto, ResourceUtilizationProto,
+    SystemCredentialsForAppsProto,
 };
-use wire::token::MasterKey;
+use wire::token::{MasterKey, Token, kind};
 
 use crate::container_manager::read_signal;
 
 /// Mebibytes in a gibibyte: the wire's unit of opportunistic memory.
 const MB_PER_GB: u64 = 1024;
+
+/// Bytes of the credentials of all applications in one answer that are read.
+const SYSTEM_CREDENTIALS_BYTES_MAX: usize = 8 << 20;
 
 /// The wire's word for no estimate: a ResourceManager that places by wait leaves the node out.
 const NO_ESTIMATE: i32 = -1;
@@ -192,7 +200,29 @@ pub(super) fn orders(response: &NodeHeartbeatResponseProto) -> HeartbeatOrders {
             .resource
             .as_ref()
             .and_then(|resource| Resource::try_from(resource).ok()),
+        tokens: read_tokens(&response.system_credentials_for_apps),
     }
+}
+
+/// Reads the tokens for file systems of all applications that fit into the limits.
+fn read_tokens(credentials: &[SystemCredentialsForAppsProto]) -> Vec<(ApplicationId, Vec<Token>)> {
+    let mut left = SYSTEM_CREDENTIALS_BYTES_MAX;
+    read_each("system_credentials_for_apps", credentials, |entry| {
+        let id = entry
+            .app_id
+            .as_ref()
+            .ok_or("credentials of no application")?;
+        let id = ApplicationId::try_from(id).map_err(|error| error.to_string())?;
+        let bytes = entry.credentials_for_app();
+        if bytes.len() > TOKENS_BYTES_MAX || bytes.len() > left {
+            return Err(format!("{} bytes of {id} are too many", bytes.len()));
+        }
+        left -= bytes.len();
+        let read = Credentials::read(bytes).map_err(|error| error.to_string())?;
+        let tokens = read.tokens.into_values();
+        let tokens = tokens.filter(|token| token.kind == kind::HDFS_DELEGATION_TOKEN);
+        Ok((id, tokens.collect()))
+    })
 }
 
 fn read_all<'a, P, T>(field: &'static str, entries: &'a [P]) -> Vec<T>
@@ -206,7 +236,7 @@ where
 fn read_each<'a, P, T, E: Display>(
     field: &'static str,
     entries: &'a [P],
-    read: impl Fn(&'a P) -> Result<T, E>,
+    mut read: impl FnMut(&'a P) -> Result<T, E>,
 ) -> Vec<T> {
     let mut found = Vec::with_capacity(entries.len());
     let mut wrong = Findings::default();

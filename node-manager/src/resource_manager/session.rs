@@ -35,7 +35,8 @@ pub struct Session {
     response_id: i32,
     /// Number of the newest system credentials that this node has; 0 for none.
     token_sequence_no: i64,
-    has_warned_of_credentials: bool,
+    /// Number of credentials that came and are not stored yet.
+    to_store: Option<i64>,
     interval: Duration,
     /// Set from a call to its answer.
     is_unanswered: bool,
@@ -96,7 +97,7 @@ impl Session {
             intervals,
             response_id: 0,
             token_sequence_no: 0,
-            has_warned_of_credentials: false,
+            to_store: None,
             is_unanswered: false,
         }
     }
@@ -155,6 +156,7 @@ impl Session {
         self.response_id = 0;
         // Numbers of another ResourceManager count other credentials.
         self.token_sequence_no = 0;
+        self.to_store = None;
         self.is_unanswered = false;
         Ok(Registered {
             rm_identifier,
@@ -219,21 +221,30 @@ impl Session {
         Answer::GoOn(Box::new(orders), keys)
     }
 
-    /// Takes the number of an answer's system credentials, unless it has some: nothing on this node
-    /// uses them, they are dropped, and a ResourceManager sends again what a node has not
-    /// acknowledged. It has them only with Kerberos
+    /// Takes the number of an answer's system credentials. If it has some, it is acknowledged once
+    /// they are stored: a ResourceManager sends again what a node has not acknowledged, and nothing
+    /// else. It has them only with Kerberos
     /// (`yarn.resourcemanager.proxy-user-privileges.enabled`).
     fn take_credentials(&mut self, response: &NodeHeartbeatResponseProto) {
-        let applications = response.system_credentials_for_apps.len();
-        if applications == 0 {
-            self.token_sequence_no = response.token_sequence_no.unwrap_or(self.token_sequence_no);
-        } else if !self.has_warned_of_credentials {
-            self.has_warned_of_credentials = true;
-            tracing::warn!(
-                applications,
-                "the ResourceManager sends credentials of applications, which this node does not \
-                 use yet"
-            );
+        let number = response.token_sequence_no.unwrap_or(self.token_sequence_no);
+        if response.system_credentials_for_apps.is_empty() {
+            self.token_sequence_no = number;
+            self.to_store = None;
+        } else {
+            self.to_store = Some(number);
+        }
+    }
+
+    /// Returns whether the last answer had system credentials that are not stored yet.
+    #[must_use]
+    pub const fn has_credentials_to_store(&self) -> bool {
+        self.to_store.is_some()
+    }
+
+    /// Records that the system credentials of the last answer are stored.
+    pub fn credentials_stored(&mut self) {
+        if let Some(number) = self.to_store.take() {
+            self.token_sequence_no = number;
         }
     }
 }

@@ -355,6 +355,12 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
                     core.heartbeat_answered(&delivery, *orders, now);
                 };
                 self.parts.handle.run(answered).await?;
+                if self.session.has_credentials_to_store() {
+                    match self.parts.handle.committed().await {
+                        Ok(()) => self.session.credentials_stored(),
+                        Err(error) => tracing::warn!(%error, "credentials are not stored"),
+                    }
+                }
                 Ok(Order::GoOn)
             }
             Answer::Resync => {

@@ -378,6 +378,7 @@ pub(super) fn make_performer(
         heartbeat_now: Arc::clone(&shared.heartbeat_now),
         secrets: Arc::clone(&shared.secrets),
         tokens: Arc::clone(&shared.tokens),
+        file_workers: Arc::clone(&shared.archives),
         proxy: shared.proxy.clone(),
         records: shared
             .outliving

@@ -54,6 +54,17 @@ impl SecureHdfs {
                 format!("dn/_HOST@{REALM}"),
             ),
             ("dfs.block.access.token.enable", "true".to_owned()),
+            ("hadoop.proxyuser.yarn.hosts", "*".to_owned()),
+            ("hadoop.proxyuser.yarn.groups", "*".to_owned()),
+            // Short enough for a ResourceManager that gets tokens itself to do so at each renewal.
+            (
+                "dfs.namenode.delegation.token.max-lifetime",
+                "600000".to_owned(),
+            ),
+            (
+                "dfs.namenode.delegation.token.renew-interval",
+                "20000".to_owned(),
+            ),
             ("ignore.secure.ports.for.testing", "true".to_owned()),
         ];
         let site = site.map(|(name, value)| (name.to_owned(), value));

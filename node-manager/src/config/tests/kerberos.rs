@@ -168,8 +168,7 @@ fn what_is_not_there_yet_is_told_as_missing() {
     };
     let told = missing(&[]);
     assert!(
-        told.len() == 1
-            && told[0].contains("resources in hdfs: are read with those that a job brings"),
+        told.len() == 1 && told[0].contains("are not kept alive yet: logs in hdfs:"),
         "{told:?}"
     );
     for root in ["hdfs://nn:8020/app-logs", "file:///mnt/app-logs"] {

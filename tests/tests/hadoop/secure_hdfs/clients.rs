@@ -112,6 +112,7 @@ fn workers_prove_themselves_to_a_real_name_node() {
     let bob = secure.realm.ticket(&bob, "bob");
     let alices = hdfs.hdfs.token(&secure.ticket);
     tokens_are_of_their_user(&secure, &hdfs, &alices, &hdfs.hdfs.token(&bob));
+    tokens_are_renewed(&secure, &hdfs, &alices);
     what_is_no_good_token_is_refused(&secure, &hdfs, &alices);
     a_keytab_is_for_the_configured_name_node(&secure, &hdfs);
     let folder = tempfile::tempdir().unwrap();
@@ -138,6 +139,22 @@ fn tokens_are_of_their_user(secure: &Secure, hdfs: &SecureHdfs, alices: &[u8], b
     bob.give(alices);
     let files = bob.open(&uri, Caller::user("alice", "application_1_0002"));
     assert_eq!(read(&*files, "/user/alice/secret").unwrap(), content);
+}
+
+/// A session that goes on gets tokens that come meanwhile.
+fn tokens_are_renewed(secure: &Secure, hdfs: &SecureHdfs, alices: &[u8]) {
+    let work = "application_1_0001";
+    let workers = Workers::new(secure, Proof::Tokens, &[]);
+    let files = workers.open(&hdfs.hdfs.uri(), Caller::user("alice", work));
+    assert!(files.status("/user/alice").is_err());
+    let secret = Secret(alices.into());
+    workers.pool.renew("application_1_0002", &secret);
+    assert!(
+        files.status("/user/alice").is_err(),
+        "of another application"
+    );
+    workers.pool.renew(work, &secret);
+    files.status("/user/alice").unwrap();
 }
 
 fn what_is_no_good_token_is_refused(secure: &Secure, hdfs: &SecureHdfs, alices: &[u8]) {

@@ -149,3 +149,32 @@ fn logs_are_uploaded_by_an_agent_that_has_the_tokens_from_the_one_before() {
     assert_eq!(contents(&printed, "AppMaster.stderr").len(), 1, "{printed}");
     assert_eq!(contents(&printed, "stdout").len(), 2, "{printed}");
 }
+
+/// Line of the node about tokens that came with a heartbeat.
+const RENEWED: &str = "the ResourceManager has new tokens of applications";
+
+#[test]
+fn tokens_that_the_resource_manager_gets_anew_reach_the_node_and_are_acknowledged() {
+    require!(java, hadoop, kerberos);
+    let mut secure = SecureCluster::start("authentication", |options| {
+        with_logs(options)
+            .with("yarn.nodemanager.recovery.enabled", true)
+            .with("yarn.resourcemanager.proxy-user-privileges.enabled", true)
+    });
+    let cluster = &mut secure.cluster;
+    let gate = cluster.gate("gate");
+    let command = format!("({PRINT_BEGIN}; {})", gate.wait_command());
+    let mut shell = cluster.submit("secure-renewed", &command, 1, ContainerType::Guaranteed);
+    let id = shell.application_id();
+    cluster.wait_begun(&id, 1);
+    cluster.node.process.wait_log(RENEWED, STATE_DEADLINE);
+    gate.open();
+    shell.assert_succeeds(JOB_DEADLINE);
+    wait_aggregated(&cluster.rm, &id);
+    let printed = yarn_logs(&cluster.lab, &["-applicationId", &id]);
+    assert_eq!(contents(&printed, "stdout").len(), 1, "{printed}");
+    // What is not acknowledged comes with every heartbeat, five times a second.
+    let log = cluster.node.process.log();
+    let times = log.matches(RENEWED).count();
+    assert!(times < 10, "{times} times: {log}");
+}
