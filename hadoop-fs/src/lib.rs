@@ -4,8 +4,8 @@
 //! FileSystems ──open(uri, caller)──► dyn FileSystem ┬─ local: the node's own files
 //!   default FS, properties,                         ├─ hdfs: a NameNode's, by `hdfs-native`
 //!   time limit of a step                            │          ├─ runtime: its tasks and sockets
-//!                                                   │          └─ secure: the way to NameNodes that
-//!                                                   │             want proofs
+//!                                                   │          └─ secure: the way to NameNodes
+//!                                                   │             that want proofs
 //!                                                   └─ another program's, by an `Opener`
 //! ```
 //!

@@ -1,5 +1,5 @@
-//! The client of HDFS with a keytab, and servers that want no proof or are others than the configured
-//! one: the client tells them nothing before it gives up, and gives the reason.
+//! The client of HDFS with a keytab, and servers that want no proof or are others than the
+//! configured one: the client tells them nothing before it gives up, and gives the reason.
 
 mod common;
 

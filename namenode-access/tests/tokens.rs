@@ -1,5 +1,5 @@
-//! The client of HDFS with a token, and servers that want less: the client tells them nothing before
-//! it gives up, and gives the reason.
+//! The client of HDFS with a token, and servers that want less: the client tells them nothing
+//! before it gives up, and gives the reason.
 
 mod common;
 

@@ -120,8 +120,8 @@ impl Hdfs {
         hdfs
     }
 
-    /// Runs `hdfs dfs` with these variables and arguments. Returns whether it succeeded, and what it
-    /// printed.
+    /// Runs `hdfs dfs` with these variables and arguments. Returns whether it succeeded, and what
+    /// it printed.
     ///
     /// # Panics
     /// When it cannot be started.
