@@ -1,0 +1,106 @@
+//! The same jobs in the simulation.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use job_trace::{Format, jobs};
+use simulate::runner::run;
+use simulate::scenario::Scenario;
+use simulate::trace::Loaded;
+
+use crate::cluster::Setting;
+use crate::{JOBS, LENGTHS_S, PLACES};
+
+/// Delays that the real cluster has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delays {
+    /// From the start of an application to its master's first call.
+    pub(crate) start: Duration,
+    /// Between two calls of a master.
+    pub(crate) heartbeat: Duration,
+}
+
+/// Values of a figure over the seeds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) least: f64,
+    pub(crate) mean: f64,
+    pub(crate) most: f64,
+}
+
+impl Range {
+    fn of(values: &[f64]) -> Self {
+        Self {
+            least: values.iter().copied().fold(f64::INFINITY, f64::min),
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+            most: values.iter().copied().fold(0.0, f64::max),
+        }
+    }
+}
+
+/// Figures of the simulated jobs, over ten seeds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Foretold {
+    pub(crate) makespan_s: Range,
+    pub(crate) p50_s: Range,
+    /// Containers refused or shed, per container.
+    pub(crate) turned_away: Range,
+}
+
+/// Simulates the jobs of so many tasks each.
+pub(crate) fn foretell(setting: &Setting, tasks: u32, delays: Delays) -> Foretold {
+    let mut scenario = scenario(setting, delays);
+    let trace = trace(tasks);
+    let read = jobs(Format::Csv, trace.as_bytes());
+    let loaded = Loaded::read(&scenario, read).expect("the trace is ours");
+    scenario.workload.loaded = Some(loaded);
+    let results = run(&scenario, 1, &AtomicBool::new(false), &mut |_| ());
+    let runs: Vec<_> = results.runs.iter().flatten().flatten().collect();
+    let of = |value: &dyn Fn(&simulate::summary::RunFigures) -> f64| {
+        Range::of(
+            &runs
+                .iter()
+                .map(|figures| value(figures))
+                .collect::<Vec<_>>(),
+        )
+    };
+    Foretold {
+        makespan_s: of(&|figures| figures.value("jct_p99_s")),
+        p50_s: of(&|figures| figures.value("jct_p50_s")),
+        turned_away: of(&|figures| figures.value("refused") + figures.value("shed")),
+    }
+}
+
+fn scenario(setting: &Setting, delays: Delays) -> Scenario {
+    let Setting {
+        placement,
+        listed,
+        nodes,
+        ..
+    } = setting;
+    let (start_ms, heartbeat_ms) = (delays.start.as_millis(), delays.heartbeat.as_millis());
+    let text = format!(
+        "title = \"forty nodes\"\n\
+         cluster = {{ nodes = {nodes}, places = {PLACES} }}\n\
+         workload = {{ jobs = \"trace\", trace = \"-\", format = \"csv\" }}\n\
+         delays = {{ profile = \"agent\", am-heartbeat-ms = {heartbeat_ms} }}\n\
+         masters = {{ start-ms = {start_ms} }}\n\
+         run = {{ seeds = 10, warm-up-percent = 0 }}\n\
+         arm = [{{ policy = \"{placement}\", nodes-used = {listed} }}]\n"
+    );
+    Scenario::read(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
+}
+
+/// Returns the jobs as a trace. Their tasks start in the order of its lines.
+fn trace(tasks: u32) -> String {
+    let mut trace =
+        "job,arrival_ms,stage,after,count,length_ms,memory_mb,vcores,type,waited_ms\n".to_owned();
+    for job in 1..=JOBS {
+        for task in 0..tasks {
+            let length_ms = LENGTHS_S[task as usize % LENGTHS_S.len()] * 1_000;
+            let _ = writeln!(trace, "job_{job},0,1,,1,{length_ms},,1,opportunistic,");
+        }
+    }
+    trace
+}
