@@ -3,9 +3,10 @@
 //!
 //! `cargo bench -p tests --bench placement` prints the figures. Three jobs of `nm-agent shell` run
 //! at once; their masters share a node of their own, whose AMRMProxy places the containers on forty
-//! others of four places each. The lengths of the tasks are 2, 4, 8 and 16 s by turns. The simulation
-//! has the same jobs, nodes and lists, and two delays that an earlier run on the same nodes has
-//! shown: the time until a master makes its first call, and the pause between two of its calls.
+//! others of four places each. The lengths of the tasks are 2, 4, 8 and 16 s by turns. The
+//! simulation has the same jobs, nodes and lists, and two delays that an earlier run on the same
+//! nodes has shown: the time until a master makes its first call, and the pause between two of its
+//! calls.
 //!
 //! Nothing passes or fails: the figures are for reading. Goals are refusals and sheds of at most
 //! 0.01 per container under `look`, and a makespan within 10 % of the foretold one. `--quick` has a
