@@ -232,6 +232,8 @@ impl Told {
             let held = (container.resource, container.execution_type);
             let told = self.sizes.get(&container.id);
             let told = told.map(|spec| (spec.resource, spec.execution_type));
+            // Nobody limits a process any more that is being ended.
+            let told = told.filter(|_| container.state.has_limits());
             if let Some(told) = told.filter(|told| *told != held) {
                 let what = format!("is of {held:?}, and workers were told {told:?}");
                 return Err(Finding::of(container.id, what));
