@@ -87,7 +87,9 @@ impl Core {
                 now,
             )
         });
-        if accepted.is_ok() {
+        // One whose application is over may have ended by now, and be forgotten: a record of its
+        // start would bring it back.
+        if accepted.is_ok() && self.scheduler.container(&id).is_some() {
             self.recorder
                 .accepted(id, request.record, now, &mut self.effects);
         }

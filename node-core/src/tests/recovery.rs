@@ -436,6 +436,30 @@ fn a_start_whose_answer_died_with_the_agent_may_be_repeated_and_starts_nothing()
     assert!(refusal.message.contains("with id"), "{}", refusal.message);
 }
 
+/// A container whose application is over ends, and may be forgotten, before its start is answered.
+#[test]
+fn a_start_that_is_over_before_it_is_answered_leaves_no_record() {
+    let mut machine = CrashingNode::new();
+    machine.step(&Step::Start(1, ExecutionType::Guaranteed));
+    machine.step(&Step::Launched(1));
+    machine.step(&Step::Exit(1, 0));
+    machine.node.finish_application();
+    machine.settle();
+    machine.step(&Step::Start(2, ExecutionType::Guaranteed));
+    assert_eq!(machine.state(container_id(2)), None);
+    assert_eq!(
+        machine.disk.containers.keys().collect::<Vec<_>>(),
+        Vec::<&_>::new()
+    );
+    machine.localizations.clear();
+    machine.crash();
+    assert_eq!(machine.state(container_id(2)), None);
+    assert!(machine.localizations.is_empty());
+    let repeated = request_for(container_id(2), ExecutionType::Guaranteed);
+    let refusal = machine.node.refusal(repeated);
+    assert!(refusal.message.contains("with id"), "{}", refusal.message);
+}
+
 #[test]
 fn a_process_that_no_record_names_yet_is_taken_over() {
     let mut machine = CrashingNode::new();
