@@ -33,7 +33,7 @@ mod text;
 
 pub use conf_folder::{ConfFolder, FolderError};
 pub use machine::{AgentState, AgentView, Limits, Machine, Order, ThisMachine};
-pub use perform::{PerformError, back, go};
+pub use perform::{PerformError, Run};
 pub use plan::{Findings, Intent, Plan, Refusal, plan};
 pub use record::{Adoption, JavaProcess, Record, RecordError, Stage, Step};
 pub use scan::{Asked, Folders, JavaNode, PidFile, Scan, Start, StartedBy, scan, unit_main_pid};

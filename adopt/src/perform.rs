@@ -6,6 +6,7 @@
 use std::fmt;
 
 use keeper::ProcessIdentity;
+use records::error_chain;
 use thiserror::Error;
 
 use crate::aside;
@@ -35,76 +36,56 @@ pub enum PerformError {
 }
 
 /// A run in a folder, on a machine.
-struct Run<'a> {
-    folder: &'a ConfFolder,
-    machine: &'a dyn Machine,
-    limits: Limits,
-    say: &'a mut dyn FnMut(fmt::Arguments<'_>),
-}
-
-/// Gives the agent the place, from the stage of the record on; goes back by itself when a step
-/// fails. `say` gets a line before each step.
-///
-/// # Errors
-/// [`PerformError::WentBack`] and [`PerformError::Stuck`].
-pub fn go(
-    record: &Record,
-    folder: &ConfFolder,
-    machine: &dyn Machine,
-    limits: Limits,
-    say: &mut dyn FnMut(fmt::Arguments<'_>),
-) -> Result<(), PerformError> {
-    let mut run = Run {
-        folder,
-        machine,
-        limits,
-        say,
-    };
-    let adoption = &record.adoption;
-    let mut stage = record.stage;
-    let mut result = Ok(());
-    for step in record.stage.to_do() {
-        stage = Stage::Going(step);
-        result = run
-            .store(stage, adoption)
-            .and_then(|()| run.step(step, adoption));
-        if result.is_err() {
-            break;
-        }
-    }
-    let result = result.and_then(|()| run.store(Stage::Done, adoption));
-    let Err(why) = result else {
-        return Ok(());
-    };
-    (run.say)(format_args!("{why}: going back"));
-    match run.back(stage, adoption) {
-        Ok(()) => Err(PerformError::WentBack(why)),
-        Err(back) => Err(PerformError::Stuck { why, back }),
-    }
-}
-
-/// Gives the place back, from the stage of the record on, and removes the record.
-///
-/// # Errors
-/// [`PerformError::Back`].
-pub fn back(
-    record: &Record,
-    folder: &ConfFolder,
-    machine: &dyn Machine,
-    limits: Limits,
-    say: &mut dyn FnMut(fmt::Arguments<'_>),
-) -> Result<(), PerformError> {
-    let mut run = Run {
-        folder,
-        machine,
-        limits,
-        say,
-    };
-    let result = run.back(record.stage, &record.adoption);
-    result.map_err(PerformError::Back)
+pub struct Run<'a> {
+    /// Folder of the configuration, locked.
+    pub folder: &'a ConfFolder,
+    /// The machine.
+    pub machine: &'a dyn Machine,
+    /// Limits on what is waited for.
+    pub limits: Limits,
+    /// Gets a line before each step.
+    pub say: &'a mut dyn FnMut(fmt::Arguments<'_>),
 }
 
 impl Run<'_> {
+    /// Gives the agent the place, from the stage of the record on; goes back by itself when a step
+    /// fails.
+    ///
+    /// # Errors
+    /// [`PerformError::WentBack`] and [`PerformError::Stuck`].
+    pub fn go(&mut self, record: &Record) -> Result<(), PerformError> {
+        let adoption = &record.adoption;
+        let mut stage = record.stage;
+        let mut result = Ok(());
+        for step in record.stage.to_do() {
+            stage = Stage::Going(step);
+            result = self
+                .store(stage, adoption)
+                .and_then(|()| self.step(step, adoption));
+            if result.is_err() {
+                break;
+            }
+        }
+        let result = result.and_then(|()| self.store(Stage::Done, adoption));
+        let Err(why) = result else {
+            return Ok(());
+        };
+        (self.say)(format_args!("{why}: going back"));
+        match self.undo(stage, adoption) {
+            Ok(()) => Err(PerformError::WentBack(why)),
+            Err(back) => Err(PerformError::Stuck { why, back }),
+        }
+    }
+
+    /// Gives the place back, from the stage of the record on, and removes the record.
+    ///
+    /// # Errors
+    /// [`PerformError::Back`].
+    pub fn back(&mut self, record: &Record) -> Result<(), PerformError> {
+        let result = self.undo(record.stage, &record.adoption);
+        result.map_err(PerformError::Back)
+    }
+
     fn store(&self, stage: Stage, adoption: &Adoption) -> Result<(), String> {
         let record = Record::new(stage, adoption.clone());
         self.folder.store(&record).map_err(text)
@@ -122,7 +103,7 @@ impl Run<'_> {
         }
     }
 
-    fn back(&mut self, stage: Stage, adoption: &Adoption) -> Result<(), String> {
+    fn undo(&mut self, stage: Stage, adoption: &Adoption) -> Result<(), String> {
         for step in stage.to_undo() {
             self.store(Stage::Returning(step), adoption)?;
             match step {
@@ -324,8 +305,7 @@ fn of_logs(logs: &std::path::Path, error: &std::io::Error) -> String {
     reason = "the argument of Result::map_err"
 )]
 fn text(error: FolderError) -> String {
-    let source = std::error::Error::source(&error);
-    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+    error_chain(&error)
 }
 
 #[cfg(test)]

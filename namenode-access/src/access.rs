@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use hadoop_fs::{KeytabLogin, NameService, SecureAccess, Way};
+use records::error_chain;
 use tokio::runtime::Handle;
 use wire::credentials::Credentials;
 use wire::kerberos::ServerPrincipal;
@@ -121,24 +122,13 @@ impl Access {
             Proof::Keytab { .. } => self.shared.keytab.replace(secret),
             Proof::Tokens => {
                 let read = Credentials::read(secret)
-                    .map_err(|error| format!("the application's tokens: {}", with_causes(&error)));
+                    .map_err(|error| format!("the application's tokens: {}", error_chain(&error)));
                 let mut state = self.shared.secret();
                 state.credentials = Some(read);
                 self.shared.write_tokens(&state)
             }
         }
     }
-}
-
-/// Returns an error and its causes in a line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 impl SecureAccess for Access {
@@ -242,7 +232,7 @@ impl Secret {
         };
         let services = self.services.get(name).map(Vec::as_slice);
         let found = token_for(credentials, services.unwrap_or_default(), now_ms());
-        found.map_err(|error: NoToken| with_causes(&error))
+        found.map_err(|error: NoToken| error_chain(&error))
     }
 }
 

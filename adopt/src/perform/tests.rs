@@ -59,12 +59,37 @@ impl Simulated {
 
     fn go(&self, stage: Stage) -> Result<(), PerformError> {
         let record = Record::new(stage, adoption());
-        go(&record, &self.conf(), self, LIMITS, &mut |_| {})
+        self.go_on(&record)
     }
 
     fn back(&self) -> Result<(), PerformError> {
         let record = self.conf().record().unwrap().unwrap();
-        back(&record, &self.conf(), self, LIMITS, &mut |_| {})
+        self.back_saying(&record, &mut |_| {})
+    }
+
+    fn go_on(&self, record: &Record) -> Result<(), PerformError> {
+        self.run(&self.conf(), &mut |_| {}).go(record)
+    }
+
+    fn back_saying(
+        &self,
+        record: &Record,
+        say: &mut dyn FnMut(fmt::Arguments<'_>),
+    ) -> Result<(), PerformError> {
+        self.run(&self.conf(), say).back(record)
+    }
+
+    fn run<'a>(
+        &'a self,
+        folder: &'a ConfFolder,
+        say: &'a mut dyn FnMut(fmt::Arguments<'_>),
+    ) -> Run<'a> {
+        Run {
+            folder,
+            machine: self,
+            limits: LIMITS,
+            say,
+        }
     }
 
     fn stage(&self) -> Option<Stage> {
@@ -285,7 +310,7 @@ fn a_node_that_did_not_run_is_not_started_on_the_way_back() {
         ..adoption()
     };
     let record = Record::new(Stage::Going(Step::WriteSite), adoption);
-    go(&record, &machine.conf(), &machine, LIMITS, &mut |_| {}).unwrap();
+    machine.go_on(&record).unwrap();
     assert_eq!(machine.node.get(), Some(Node::Agent));
     machine.back().unwrap();
     assert_eq!(machine.node.get(), None);
@@ -312,7 +337,7 @@ fn logs_are_back_in_their_place_also_when_the_java_node_does_not_start() {
     };
     machine.java_starts = false;
     let record = Record::new(Stage::Going(Step::WriteSite), adoption);
-    go(&record, &machine.conf(), &machine, LIMITS, &mut |_| {}).unwrap();
+    machine.go_on(&record).unwrap();
     machine.back().unwrap_err();
     assert_eq!(fs::read_to_string(&log).unwrap(), "text");
     machine.java_starts = true;
@@ -333,7 +358,7 @@ fn properties_that_an_operator_added_stay_and_that_is_said() {
         let record = machine.conf().record().unwrap().unwrap();
         let mut said = String::new();
         let mut say = |line: fmt::Arguments<'_>| said.push_str(&line.to_string());
-        back(&record, &machine.conf(), &machine, LIMITS, &mut say).unwrap();
+        machine.back_saying(&record, &mut say).unwrap();
         assert_eq!(said.contains("was changed and stays"), is_changed, "{said}");
         assert_eq!(site.exists(), is_changed);
     }

@@ -246,10 +246,16 @@ fn perform(
         // Nobody may read any more, and the steps go on.
         let _lost = writeln!(io::stdout(), "{line}");
     };
+    let mut run = adopt::Run {
+        folder,
+        machine: &machine,
+        limits,
+        say: &mut say,
+    };
     let result: Result<(), PerformError> = if arguments.back {
-        adopt::back(record, folder, &machine, limits, &mut say)
+        run.back(record)
     } else {
-        adopt::go(record, folder, &machine, limits, &mut say)
+        run.go(record)
     };
     match result {
         Ok(()) if arguments.back => {
