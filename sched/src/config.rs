@@ -131,8 +131,7 @@ impl ContainerSchedulerConfig {
     /// Hadoop before there were any.
     #[must_use]
     pub fn forces_guaranteed(&self) -> bool {
-        self.queue_policy == OpportunisticContainersQueuePolicy::ByQueueLen
-            && self.queue_length_max == 0
+        self.queue_capacity() == 0
     }
 
     /// Returns the part that may change while the scheduler runs.
