@@ -1,10 +1,9 @@
 //! The same jobs in the simulation.
 
-use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use job_trace::{Format, jobs};
+use job_trace::{Stage, Tasks, TraceJob};
 use simulate::runner::run;
 use simulate::scenario::Scenario;
 use simulate::trace::Loaded;
@@ -51,9 +50,8 @@ pub(crate) struct Foretold {
 /// Simulates the jobs of so many tasks each.
 pub(crate) fn foretell(setting: &Setting, tasks: u32, delays: Delays) -> Foretold {
     let mut scenario = scenario(setting, delays);
-    let trace = trace(tasks);
-    let read = jobs(Format::Csv, trace.as_bytes());
-    let loaded = Loaded::read(&scenario, read).expect("the trace is ours");
+    let loaded = Loaded::read(&scenario, jobs(tasks).map(Ok));
+    let loaded = loaded.expect("the jobs fit the nodes");
     scenario.workload.loaded = Some(loaded);
     let results = run(&scenario, 1, &AtomicBool::new(false), &mut |_| ());
     let runs: Vec<_> = results.runs.iter().flatten().flatten().collect();
@@ -92,15 +90,19 @@ fn scenario(setting: &Setting, delays: Delays) -> Scenario {
     Scenario::read(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
 }
 
-/// Returns the jobs as a trace. Their tasks start in the order of its lines.
-fn trace(tasks: u32) -> String {
-    let mut trace =
-        "job,arrival_ms,stage,after,count,length_ms,memory_mb,vcores,type,waited_ms\n".to_owned();
-    for job in 1..=JOBS {
-        for task in 0..tasks {
-            let length_ms = LENGTHS_S[task as usize % LENGTHS_S.len()] * 1_000;
-            let _ = writeln!(trace, "job_{job},0,1,,1,{length_ms},,1,opportunistic,");
-        }
-    }
-    trace
+/// Returns the jobs. Their tasks start in this order.
+fn jobs(tasks: u32) -> impl Iterator<Item = TraceJob> {
+    let lengths_s = LENGTHS_S.iter().cycle().take(tasks as usize);
+    let tasks: Vec<Tasks> = lengths_s
+        .map(|length_s| Tasks::of(u64::from(*length_s) * 1_000))
+        .collect();
+    let stage = Stage {
+        after: Vec::new(),
+        tasks,
+    };
+    (1..=JOBS).map(move |number| TraceJob {
+        id: format!("job_{number}"),
+        submit_ms: 0,
+        stages: vec![stage.clone()],
+    })
 }

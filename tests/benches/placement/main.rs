@@ -33,7 +33,7 @@ const LENGTHS_S: [u32; 4] = [2, 4, 8, 16];
 /// Containers that a node runs at once.
 const PLACES: u32 = 4;
 
-/// What is measured: a choice of nodes, and the nodes on the ResourceManager's list.
+/// Runs: a choice of nodes, with the nodes on the ResourceManager's list.
 const ARMS: [(&str, u32); 3] = [("look", 1), ("look", 10), ("spread", 10)];
 
 /// Figures of the jobs of one run.

@@ -20,7 +20,7 @@ const NODES_MAX: usize = 100_000;
 /// Longest answer of a ResourceManager's REST, in bytes. An application takes some 2 KiB.
 const APPLICATIONS_BYTES_MAX: u64 = 1 << 30;
 
-/// What is gathered from all nodes.
+/// Records of all nodes, gathered.
 #[derive(Default)]
 struct Captured {
     nodes: usize,
@@ -63,7 +63,7 @@ pub(super) fn capture(dir: &Path, applications: Option<&Path>, out: &Path) -> Re
         let reason = "no container of these records ended by itself";
         return Err(unusable(dir, reason));
     }
-    trace::write_jobs(jobs.iter().cloned(), out)?;
+    trace::write_jobs(jobs.iter(), out)?;
     if out == Path::new("-") {
         return Ok(());
     }

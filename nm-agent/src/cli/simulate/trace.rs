@@ -1,5 +1,6 @@
 //! Traces of `nm-agent simulate`: which file in which format, read as far as it is needed.
 
+use std::borrow::Borrow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter};
 use std::path::Path;
@@ -111,7 +112,10 @@ pub(super) fn write(scenario: &Scenario, file: &Path) -> Result<(), Failure> {
 }
 
 /// Writes jobs as CSV to a file; `-`: to standard output.
-pub(super) fn write_jobs(jobs: impl Iterator<Item = TraceJob>, file: &Path) -> Result<(), Failure> {
+pub(super) fn write_jobs(
+    jobs: impl Iterator<Item = impl Borrow<TraceJob>>,
+    file: &Path,
+) -> Result<(), Failure> {
     let out: Box<dyn io::Write> = if file == Path::new("-") {
         Box::new(BufWriter::new(io::stdout()))
     } else {
@@ -122,7 +126,7 @@ pub(super) fn write_jobs(jobs: impl Iterator<Item = TraceJob>, file: &Path) -> R
     let write_all = || -> io::Result<()> {
         let mut writer = Writer::new(out)?;
         for job in jobs {
-            writer.write(&job)?;
+            writer.write(job.borrow())?;
         }
         writer.finish()?;
         Ok(())
