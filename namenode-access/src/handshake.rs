@@ -45,7 +45,7 @@ pub enum Method {
     },
 }
 
-/// What becomes of a frame of the server.
+/// Decision on a frame of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The client gets this frame, with its length.

@@ -20,7 +20,7 @@ const NAMED_MAX: usize = 5;
 /// Reason why no token is for a NameNode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoToken {
-    /// None of the tokens is for it.
+    /// No token is for this NameNode.
     #[error("the application has no {KIND} for {wanted}; it has {}", list(.found))]
     Missing {
         /// The NameNode.
@@ -77,7 +77,7 @@ pub enum IdentifierError {
     /// A number is none of 32 bits.
     #[error("its identifier has a number beyond 32 bits")]
     Number,
-    /// It is too short, or has a length beyond its end.
+    /// The identifier is too short, or has a length beyond its end.
     #[error("its identifier does not parse")]
     Writable(#[from] WritableError),
 }

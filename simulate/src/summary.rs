@@ -264,7 +264,7 @@ impl Settling {
 pub struct ArmSummary {
     /// Label of the arm.
     pub label: String,
-    /// What ran.
+    /// Kind of code that ran.
     pub nature: Nature,
     /// Estimate of each of [`FIGURES`].
     pub figures: Vec<Estimate>,

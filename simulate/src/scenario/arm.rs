@@ -5,7 +5,7 @@ use std::fmt;
 use sched::LoadComparator;
 use serde::Deserialize;
 
-/// What runs under the name of a policy.
+/// Kind of code that runs under the name of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
     /// Code that ships.
