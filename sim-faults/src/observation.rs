@@ -112,6 +112,9 @@ pub enum Observation {
         id: ContainerId,
         /// Whether by SIGKILL.
         by_force: bool,
+        /// Whether there are processes, or a launch under way. An agent that takes over a container
+        /// which restarts orders the end of its process, which may have ended with the machine.
+        reaches: bool,
     },
     /// A decision of a node's scheduler.
     Noted {

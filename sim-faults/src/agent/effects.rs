@@ -282,8 +282,14 @@ impl Agent {
         if by_force && context.is_planted(Planted::SigkillForgotten) {
             return;
         }
-        context.observe(Observation::EndOrdered { node, id, by_force });
-        if self.launching.contains(&id) {
+        let is_launching = self.launching.contains(&id);
+        context.observe(Observation::EndOrdered {
+            node,
+            id,
+            by_force,
+            reaches: is_launching || ground.machine.lives(id),
+        });
+        if is_launching {
             let forced = self.unwanted.entry(id).or_default();
             *forced |= by_force;
         } else {

@@ -48,6 +48,7 @@ impl Checker for BoundedKill {
                 node,
                 id,
                 by_force: false,
+                reaches: true,
             } if !self.ordered.contains_key(id) => {
                 let deadline = at_ms + self.delay_ms + SLACK_MS;
                 self.ordered.insert(*id, (deadline, *node));
