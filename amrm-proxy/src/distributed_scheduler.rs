@@ -51,7 +51,7 @@ use self::asks::{BadAsk, BadBlacklist, Undelivered};
 pub use self::gauges::Gauges;
 use self::grants::{read_gone_nodes, read_grant};
 use self::looking::Looking;
-pub use self::looking::{Effect, KnownView, Looks, News};
+pub use self::looking::{Effect, News};
 use self::nm_tokens::NmTokens;
 use self::persisted::{ASKS, BLACKLIST, IdFloor, LIMITS, NEXT_ID};
 use self::reregistration::SigningKeys;

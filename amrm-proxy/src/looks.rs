@@ -24,6 +24,7 @@ mod connections;
 pub mod container_list;
 mod directory;
 pub mod jmx;
+mod news;
 mod performer;
 mod stored;
 #[cfg(test)]
@@ -47,8 +48,8 @@ pub use self::choices::{CallLooks, Choice};
 use self::connections::{Connections, KEPT_FOR};
 use self::directory::{Change, Directory, Outcome};
 use self::jmx::Told;
+pub use self::news::{KnownView, Looks};
 pub(crate) use self::performer::AttemptLooks;
-use crate::distributed_scheduler::Looks;
 use crate::node_lists::lock;
 use crate::pipeline::ReadClock;
 use crate::store::Store;

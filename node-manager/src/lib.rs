@@ -39,6 +39,7 @@ mod operators;
 pub mod performer;
 pub mod recovery;
 pub mod reload;
+mod reload_orders;
 pub mod resource_manager;
 pub mod secrets;
 mod uploaded_logs;

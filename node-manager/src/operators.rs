@@ -12,7 +12,7 @@ use records::{ContainerName, ExecutionType, Now};
 use sched::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
 
 use crate::core_task::{Handle, Stopped};
-use crate::wiring::ReloadOrders;
+use crate::reload_orders::ReloadOrders;
 
 /// Node that operators ask.
 pub(crate) struct Operators {

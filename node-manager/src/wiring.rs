@@ -52,7 +52,6 @@ use self::agent::Agent;
 pub use self::error::AgentError;
 pub use self::identity_check::{IdentityFinding, check_identity, own_file_systems};
 pub use self::process::{HADOOP_VERSION, Process};
-pub(crate) use self::reloading::ReloadOrders;
 use self::shared::NodeAddress;
 
 /// Looks at an agent from its own process, without keeping it from its end.

@@ -50,7 +50,6 @@ mod kill_cause;
 mod look;
 mod node_load;
 mod queue;
-mod queue_limit;
 mod queue_order;
 mod random;
 mod retry;
@@ -91,9 +90,8 @@ pub use look::{
 };
 pub use node_load::{
     ClusterNode, LoadComparator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,
-    ParseLoadComparatorError,
+    ParseLoadComparatorError, QueueLimitCalculator, QueueLimitConfig,
 };
-pub use queue_limit::{QueueLimitCalculator, QueueLimitConfig};
 pub use queue_order::QueuePlace;
 pub use random::{Draw, SplitMix64};
 pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, GrantedRetries, RetryOn};

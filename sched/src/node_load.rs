@@ -13,6 +13,7 @@
 
 mod cluster_node;
 mod comparator;
+mod queue_limit;
 #[cfg(test)]
 mod tests;
 
@@ -23,9 +24,9 @@ use records::{MonoMillis, NodeId, Resource};
 pub use cluster_node::ClusterNode;
 pub(crate) use cluster_node::Offered;
 pub use comparator::{LoadComparator, ParseLoadComparatorError};
+pub use queue_limit::{QueueLimitCalculator, QueueLimitConfig};
 
 use crate::action::ContainerQueuingLimit;
-use crate::queue_limit::{QueueLimitCalculator, QueueLimitConfig};
 
 /// Configuration of the monitor.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -267,7 +268,7 @@ impl NodeLoadMonitor {
         let limit = self.queuing_limit().max_queue_length;
         let node = self.nodes.get_mut(id);
         node.map_or(Offered::Exhausted, |node| {
-            node.offer(self.config.comparator, limit, ask)
+            self.config.comparator.offer(node, limit, ask)
         })
     }
 
@@ -277,7 +278,7 @@ impl NodeLoadMonitor {
         let id = self.sorted.get(place);
         let node = id.and_then(|id| self.nodes.get_mut(id));
         node.map_or(Offered::Exhausted, |node| {
-            node.offer(self.config.comparator, limit, ask)
+            self.config.comparator.offer(node, limit, ask)
         })
     }
 }

@@ -6,18 +6,14 @@
 //! nothing but the asks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
 
 use records::{NodeId, Resource};
-use sched::{
-    DistributedAllocation, KnownNode, KnownNodes, LookAnswer, LookPlan, NodeList, Placement, Sight,
-};
+use sched::{DistributedAllocation, KnownNode, LookAnswer, LookPlan, NodeList, Placement, Sight};
 
 use super::{CallInProgress, DistributedScheduler, Gauges};
 use crate::call::Request;
 use crate::interceptor::{Action, Actions, Context};
-use crate::looks::{CallLooks, Choice};
+use crate::looks::{CallLooks, Choice, KnownView, Looks};
 use crate::observe::{LookNumbers, Observation};
 
 /// Effect of a scheduler's own.
@@ -43,30 +39,6 @@ pub enum Effect {
         /// First container id of its epoch; `None` if its answer was lost.
         epoch: Option<i64>,
     },
-}
-
-/// Nodes that this node knows.
-#[derive(Clone, Debug, Default)]
-pub struct KnownView {
-    /// Nodes to place on.
-    pub nodes: Arc<KnownNodes>,
-    /// Whether nodes are expected to answer looks.
-    pub answers_looks: bool,
-}
-
-/// Result of looks at nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looks {
-    /// Loads of nodes that have answered in time, with their positions in [`Effect::Look`].
-    pub answers: Vec<(usize, LookAnswer)>,
-    /// Positions of nodes that have not answered in time, but have answered before.
-    pub late: Vec<usize>,
-    /// Number of nodes that were asked.
-    pub asked: usize,
-    /// Most containers that may wait on a node; `None`: no limit.
-    pub max_queue_length: Option<usize>,
-    /// Time that the call has waited for the looks.
-    pub took: Duration,
 }
 
 /// News for a scheduler.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use records::{MonoMillis, NodeId, Resource};
 use sched::{KnownNode, KnownNodes, NodeList, RemoteNode};
 
-use crate::distributed_scheduler::KnownView;
+use super::news::KnownView;
 use crate::node_lists::is_usable;
 
 /// Most nodes that are known. The largest clusters have some ten thousand.

@@ -3,22 +3,9 @@
 
 use hadoop_conf::PropertyReader;
 
-use super::read_security::{Protection, unprotected};
+use super::read_security::{ALLOWED_RUNTIMES, RUNTIME_TYPE, unprotected};
 use super::read_users::{ExecutorClass, executor_class};
 use node_core::{PLAIN, Runtimes};
-
-/// Runtimes that containers may ask for.
-pub(super) const ALLOWED_RUNTIMES: Protection = Protection {
-    name: "yarn.nodemanager.runtime.linux.allowed-runtimes",
-    lack: "plain processes are not allowed, and this agent has no other runtime: containers run as \
-           plain processes",
-};
-
-/// Runtime of containers that ask for none.
-pub(super) const RUNTIME_TYPE: Protection = Protection {
-    name: "yarn.nodemanager.runtime.linux.type",
-    lack: "this agent has no such runtime: containers that ask for none run as plain processes",
-};
 
 /// Reads which runtimes containers may ask for. Only `LinuxContainerExecutor` has runtimes.
 pub(super) fn runtimes(reader: &mut PropertyReader<'_>) -> Runtimes {

@@ -7,8 +7,6 @@
 use hadoop_conf::{Expected, PropertyReader, shared};
 use wire::protection::Protections;
 
-use super::read_runtimes::{ALLOWED_RUNTIMES, RUNTIME_TYPE};
-
 /// Property that lists the names of properties whose protection may be missing.
 const ACCEPT_UNSAFE: &str = "yarn.nodemanager.agent.accept-unsafe";
 
@@ -23,6 +21,19 @@ pub(super) struct Protection {
 pub(super) const CONTAINER_EXECUTOR: Protection = Protection {
     name: "yarn.nodemanager.container-executor.class",
     lack: "containers of all users run as the agent's own user and can read each other's files",
+};
+
+/// Runtimes that containers may ask for.
+pub(super) const ALLOWED_RUNTIMES: Protection = Protection {
+    name: "yarn.nodemanager.runtime.linux.allowed-runtimes",
+    lack: "plain processes are not allowed, and this agent has no other runtime: containers run as \
+           plain processes",
+};
+
+/// Runtime of containers that ask for none.
+pub(super) const RUNTIME_TYPE: Protection = Protection {
+    name: "yarn.nodemanager.runtime.linux.type",
+    lack: "this agent has no such runtime: containers that ask for none run as plain processes",
 };
 
 const AUTHORIZATION: Protection = Protection {

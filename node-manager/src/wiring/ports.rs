@@ -17,7 +17,6 @@ use wire::server::{RpcServer, RpcServerBuilder, ServerAuth};
 use super::error::{AgentError, starting};
 use super::process::Process;
 use super::proxy::{self, ProxyPort};
-use super::reloading::ReloadOrders;
 use super::service_manager::{self, Sockets};
 use super::shared::{NodeAddress, Shared};
 use super::slices;
@@ -29,6 +28,7 @@ use crate::core_task::Handle;
 use crate::descriptors::Descriptors;
 use crate::node_identity;
 use crate::operators::Operators;
+use crate::reload_orders::ReloadOrders;
 
 /// The servers, listening, and what is known by their ports.
 pub(super) struct Ports {

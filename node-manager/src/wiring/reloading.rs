@@ -10,7 +10,7 @@ use node_admin::message::{Refusal, RefusalKind, Reload};
 use node_core::CoreSettings;
 use service::{Manager, Message};
 use time::UtcOffset;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::process::Process;
@@ -19,26 +19,7 @@ use super::{proxy, slices};
 use crate::config::{Config, Loaded, Reading};
 use crate::core_task::Handle;
 use crate::reload::{Outcome, Reloading};
-
-/// Orders of operators that wait while one is followed; later callers wait for a place.
-const ORDERS_MAX: usize = 4;
-
-type Reply = oneshot::Sender<Result<Reload, Refusal>>;
-
-/// Way for operators to have the configuration read again.
-#[derive(Clone, Debug)]
-pub(crate) struct ReloadOrders(mpsc::Sender<(String, Reply)>);
-
-impl ReloadOrders {
-    /// Has the configuration read again for this operator.
-    pub(crate) async fn reload(&self, by: String) -> Result<Reload, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        let stopping = || refusal(RefusalKind::Unavailable, "the agent is stopping");
-        let sent = self.0.send((by, reply)).await;
-        sent.map_err(|_| stopping())?;
-        answer.await.map_err(|_| stopping())?
-    }
-}
+use crate::reload_orders::{Order, ReloadOrders, refusal};
 
 /// The task that reads again, and the values in force.
 pub(super) struct Reloader {
@@ -51,14 +32,14 @@ pub(super) struct Reloader {
     started_with: Config,
     handle: Handle,
     manager: Manager,
-    orders: mpsc::Receiver<(String, Reply)>,
+    orders: mpsc::Receiver<Order>,
     cache: watch::Sender<LocalizerConfig>,
     shown: watch::Sender<Option<String>>,
 }
 
 impl Reloader {
     pub(super) fn new(config: &Config, process: &Process, shared: &Shared) -> (Self, ReloadOrders) {
-        let (sender, orders) = mpsc::channel(ORDERS_MAX);
+        let (sender, orders) = ReloadOrders::new();
         let reloader = Self {
             conf_dirs: process.conf_dirs.clone(),
             environment: process.environment.clone(),
@@ -71,7 +52,7 @@ impl Reloader {
             cache: watch::Sender::new(config.localizer),
             shown: watch::Sender::new(None),
         };
-        (reloader, ReloadOrders(sender))
+        (reloader, sender)
     }
 
     /// Returns the limits of the cache, as they change.
@@ -181,9 +162,4 @@ impl Reloader {
         }
         Ok(())
     }
-}
-
-fn refusal(kind: RefusalKind, message: &str) -> Refusal {
-    let message = message.to_owned();
-    Refusal { kind, message }
 }

@@ -2,8 +2,6 @@
 
 use records::{MonoMillis, Resource};
 
-use super::comparator::LoadComparator;
-
 /// Load of a node: its last heartbeat, and the allocations since (Hadoop: `ClusterNode`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNode {
@@ -57,22 +55,5 @@ impl ClusterNode {
             self.queue_length += 1;
         }
         room
-    }
-
-    /// Takes a container of this size, if it may under this limit on the queue's length.
-    pub(super) fn offer(
-        &mut self,
-        comparator: LoadComparator,
-        limit: Option<usize>,
-        ask: Resource,
-    ) -> Offered {
-        let may_queue = self.is_below(limit);
-        if comparator.compare_and_increment(self, ask, may_queue) {
-            Offered::Taken
-        } else if comparator.is_exhausted(self, may_queue) {
-            Offered::Exhausted
-        } else {
-            Offered::TooLarge
-        }
     }
 }

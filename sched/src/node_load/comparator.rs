@@ -12,7 +12,7 @@ use records::{NodeId, Resource};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::cluster_node::ClusterNode;
+use super::cluster_node::{ClusterNode, Offered};
 
 /// Error for a text that is not the name of a comparator.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -99,9 +99,27 @@ impl LoadComparator {
             .then_with(|| a_id.cmp(b_id))
     }
 
+    /// Offers a container of this size to a node, under this limit on the queue's length, and counts
+    /// it there if the node takes it.
+    pub(super) fn offer(
+        self,
+        node: &mut ClusterNode,
+        limit: Option<usize>,
+        ask: Resource,
+    ) -> Offered {
+        let may_queue = node.is_below(limit);
+        if self.compare_and_increment(node, ask, may_queue) {
+            Offered::Taken
+        } else if self.is_exhausted(node, may_queue) {
+            Offered::Exhausted
+        } else {
+            Offered::TooLarge
+        }
+    }
+
     /// Returns whether [`Self::compare_and_increment`] refuses every size. Sizes have at least 1 of
     /// both types.
-    pub(super) fn is_exhausted(self, node: &ClusterNode, may_queue: bool) -> bool {
+    fn is_exhausted(self, node: &ClusterNode, may_queue: bool) -> bool {
         let queue_is_full = !may_queue || node.queue_length >= node.queue_capacity;
         match self {
             Self::QueueLength => queue_is_full,
@@ -116,12 +134,7 @@ impl LoadComparator {
     /// Counts a container of this size at a node, if the node may take it, and returns whether it
     /// did. This keeps one burst from overloading a node before its next heartbeat. `may_queue`:
     /// whether the node's queue is below the published limit.
-    pub(super) fn compare_and_increment(
-        self,
-        node: &mut ClusterNode,
-        ask: Resource,
-        may_queue: bool,
-    ) -> bool {
+    fn compare_and_increment(self, node: &mut ClusterNode, ask: Resource, may_queue: bool) -> bool {
         match self {
             Self::QueueLength => may_queue && node.join_queue(),
             Self::QueueWaitTime => true,

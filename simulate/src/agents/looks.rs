@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use amrm_proxy::call::AmMethod;
-use amrm_proxy::distributed_scheduler::{DistributedScheduler, Effect, KnownView, Looks, News};
+use amrm_proxy::distributed_scheduler::{DistributedScheduler, Effect, News};
 use amrm_proxy::interceptor::Performer;
+use amrm_proxy::looks::{KnownView, Looks};
 use sched::{KnownNode, KnownNodes};
 use wire::rpc::BoxFuture;
 

@@ -7,6 +7,7 @@ use sched::{KnownNode, KnownNodes, LookAnswer, Placement, Sight};
 
 use super::*;
 use crate::interceptor::Pass;
+use crate::looks::{KnownView, Looks};
 use crate::observe::LookNumbers;
 
 /// An attempt under `placement` = `look` whose calls the test takes through the hooks.

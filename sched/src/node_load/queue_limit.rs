@@ -5,8 +5,8 @@
 //! rounded to a whole number, and single precision for the product. A limit that differs by one
 //! sheds other containers.
 
+use super::comparator::LoadComparator;
 use crate::action::ContainerQueuingLimit;
-use crate::node_load::LoadComparator;
 
 /// Configuration of the limit, in containers or milliseconds, depending on the comparator.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn limits_are_those_of_hadoop() {
         let mut lines = 0;
-        for line in include_str!("../testdata/queue_limit_3.4.2.txt").lines() {
+        for line in include_str!("../../testdata/queue_limit_3.4.2.txt").lines() {
             if line.starts_with('#') {
                 continue;
             }
