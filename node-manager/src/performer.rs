@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use amrm_proxy::AmrmProxy;
 use container_runtime::isolation::Isolation;
-use container_runtime::launch::{Launcher, Link, add_links};
+use container_runtime::launch::{ContainerSignal, Launcher, Link, add_links};
 use file_worker::Pool;
 use localize::{
     ContainerDirs, DeletionService, LocalizationState, LocalizeRequest, Localizer, NodeDirs,
@@ -119,11 +119,7 @@ impl Perform for Performer {
             }
             Effect::Terminate(id) => self.launcher.terminate(id),
             Effect::ForceKill(id) => self.launcher.force_kill(id),
-            Effect::Signal { id, user, signal } => {
-                let result = self.launcher.signal(id, user.as_str(), signal);
-                tracing::info!(container = %id, result, "{}", signal.as_str());
-                return result.map(|diagnostics| WorkerEvent::Signalled { id, diagnostics });
-            }
+            Effect::Signal { id, user, signal } => return self.signal(id, &user, signal),
             Effect::ReleaseResources(id) => self.localizer.release(id),
             Effect::ForgetResources(id) => self.localizer.forget(id),
             Effect::CleanUp { id, user } => {
@@ -163,6 +159,17 @@ impl Perform for Performer {
 }
 
 impl Performer {
+    fn signal(
+        &self,
+        id: ContainerId,
+        user: &UserName,
+        signal: ContainerSignal,
+    ) -> Option<WorkerEvent> {
+        let result = self.launcher.signal(id, user.as_str(), signal);
+        tracing::info!(container = %id, result, "{}", signal.as_str());
+        result.map(|diagnostics| WorkerEvent::Signalled { id, diagnostics })
+    }
+
     fn with_proxy(&self, run: impl FnOnce(&AmrmProxy)) {
         if let Some(proxy) = &self.proxy {
             run(proxy);

@@ -310,6 +310,26 @@ fn start_isolation(
     Ok((isolation, availability))
 }
 
+fn start_localizer(
+    config: &Config,
+    folders: &Folders,
+    shared: &Shared,
+) -> Result<(localize::Localizer, localize::LocalizerThreads), AgentError> {
+    let sources = localize::Sources {
+        file_systems: Arc::clone(&shared.files.systems),
+        archives: Arc::clone(&shared.archives) as _,
+        own_user: shared.files.user.clone(),
+    };
+    localize::Localizer::start(
+        &config.localizer,
+        folders.dirs.clone(),
+        folders.deletion.clone(),
+        sources,
+        crate::clock::wall_now,
+    )
+    .map_err(starting("the localizer threads"))
+}
+
 fn start_events(config: &Config) -> Result<Option<EventWriter>, AgentError> {
     let started = config.event_record.clone().map(EventWriter::start);
     started
@@ -328,18 +348,7 @@ pub(super) fn make_performer(
 ) -> Result<(Performer, localize::LocalizerThreads), AgentError> {
     let destination = |logs: &LogAggregationConfig| slices::log_destination(logs, &shared.files);
     let uploads = slices::log_uploader(config, address, &folders.dirs, destination);
-    let (localizer, localizer_threads) = localize::Localizer::start(
-        &config.localizer,
-        folders.dirs.clone(),
-        folders.deletion.clone(),
-        localize::Sources {
-            file_systems: Arc::clone(&shared.files.systems),
-            archives: Arc::clone(&shared.archives) as _,
-            own_user: shared.files.user.clone(),
-        },
-        crate::clock::wall_now,
-    )
-    .map_err(starting("the localizer threads"))?;
+    let (localizer, localizer_threads) = start_localizer(config, folders, shared)?;
     let (isolation, availability) = start_isolation(config, senders, shared)?;
     shared.metrics.set_isolation(&availability);
     let launch_config = LaunchConfig {
