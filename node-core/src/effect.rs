@@ -140,8 +140,8 @@ pub enum Effect {
 pub enum LocalizeFor {
     /// For the container's first launch.
     Start,
-    /// For the running process, by `localize`.
-    Running,
+    /// For the running process, by `localize`, in the set that was in force then.
+    Running(SetNumber),
     /// For the launch context of a re-initialization.
     Reinit,
 }

@@ -10,7 +10,7 @@
 use std::fmt;
 
 use launch_context::LaunchContext;
-use localize::LocalizedResource;
+use localize::{LocalizedResource, SetNumber};
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Now};
 use sched::{ContainerState, Event};
 use wire::exception::RemoteException;
@@ -85,7 +85,7 @@ impl Core {
                 user,
                 resources,
                 set,
-                purpose: LocalizeFor::Running,
+                purpose: LocalizeFor::Running(set),
             });
         }
         Ok(())
@@ -252,6 +252,7 @@ impl Core {
     pub(super) fn localized_more(
         &mut self,
         id: ContainerId,
+        set: SetNumber,
         resources: Vec<LocalizedResource>,
         now: Now,
     ) {
@@ -268,7 +269,7 @@ impl Core {
         let Some(container) = container.filter(|_| !is_over) else {
             return;
         };
-        container.setups.added(&resources);
+        let resources = container.setups.added(set, &resources);
         if let Some(dirs) = container.dirs.get().cloned() {
             self.effects.push(Effect::Link(LinkOrder {
                 id,

@@ -182,7 +182,7 @@ fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
         .localize_more(asker(), id, resources.clone())
         .unwrap();
     assert_eq!(node.work(), [Work::Localize(id)]);
-    fetched(&mut node, LocalizeFor::Running, "a");
+    fetched(&mut node, LocalizeFor::Running(SetNumber(0)), "a");
     let effects = node.core.take_effects();
     let [Effect::Link(order)] = &effects[..] else {
         panic!("{effects:?}");
@@ -199,6 +199,78 @@ fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
     assert!(refusal.message.contains("101 more resources"), "{refusal}");
 }
 
+/// Tells a node that a resource of an earlier set has come for container 1, at this path.
+fn late(node: &mut Node, set: u64, link: &str, path: &str) -> Vec<LocalizedResource> {
+    let resource = LocalizedResource {
+        path: path.into(),
+        ..localized(link)
+    };
+    let event = WorkerEvent::Localized {
+        id: container_id(1),
+        purpose: LocalizeFor::Running(SetNumber(set)),
+        took: Duration::ZERO,
+        resources: vec![resource],
+    };
+    node.core.handle(event, node.now, 0);
+    let linked = |effect| {
+        if let Effect::Link(order) = effect {
+            return order.resources;
+        }
+        Vec::new()
+    };
+    let effects = node.core.take_effects().into_iter();
+    effects.flat_map(linked).collect()
+}
+
+#[test]
+fn resources_that_come_after_a_re_initialization_do_not_replace_those_of_its_set() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let made = node.core.containers[&id].dirs.set(some_dirs());
+    made.expect("the launch has made none");
+    let asked = vec![resource("a"), resource("b")];
+    node.core.localize_more(asker(), id, asked).unwrap();
+    node.core.take_effects();
+    let (set, _) = reinit_with(&mut node, "a", true);
+    assert_eq!(set, 1);
+    assert_eq!(late(&mut node, 0, "a", "/released"), []);
+    assert_eq!(late(&mut node, 0, "b", "/kept").len(), 1);
+    // A resource of the set in force takes the place of an earlier one.
+    assert_eq!(late(&mut node, 1, "a", "/newer").len(), 1);
+    let paths = |resources: &[LocalizedResource]| -> Vec<String> {
+        let path = |resource: &LocalizedResource| resource.path.display().to_string();
+        resources.iter().map(path).collect()
+    };
+    let setups = &node.core.containers[&id].setups;
+    assert_eq!(paths(setups.localized()), ["/newer", "/kept"]);
+}
+
+#[test]
+fn resources_that_come_during_a_restart_are_there_at_the_next_launch() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let made = node.core.containers[&id].dirs.set(some_dirs());
+    made.expect("the launch has made none");
+    let asked = vec![resource("a")];
+    node.core.localize_more(asker(), id, asked).unwrap();
+    node.core.restart_container(asker(), id, node.now).unwrap();
+    late(&mut node, 0, "a", "/r");
+    node.exit(1, 143);
+    assert_eq!(launch_order(&mut node).localized, [localized("a")]);
+}
+
+#[test]
+fn a_setup_before_gets_no_resources_of_a_later_set() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let made = node.core.containers[&id].dirs.set(some_dirs());
+    made.expect("the launch has made none");
+    let (set, _) = reinit_with(&mut node, "a", false);
+    late(&mut node, set, "b", "/r");
+    node.core.roll_back_reinit(asker(), id, node.now).unwrap();
+    assert_eq!(relaunched(&mut node).localized, []);
+}
+
 #[test]
 fn resources_that_come_after_the_containers_end_get_no_links() {
     let id = container_id(1);
@@ -209,7 +281,7 @@ fn resources_that_come_after_the_containers_end_get_no_links() {
     asked.unwrap();
     node.exit(1, 0);
     node.core.take_effects();
-    fetched(&mut node, LocalizeFor::Running, "a");
+    fetched(&mut node, LocalizeFor::Running(SetNumber(0)), "a");
     let effects = node.core.take_effects();
     assert!(effects.is_empty(), "{effects:?}");
     assert_eq!(node.core.containers[&id].setups.localized(), []);
@@ -337,7 +409,7 @@ fn a_resource_that_has_moved_is_found_by_the_next_launch() {
         .localize_more(asker(), id, vec![resource("a")])
         .unwrap();
     node.core.take_effects();
-    fetched(&mut node, LocalizeFor::Running, "a");
+    fetched(&mut node, LocalizeFor::Running(SetNumber(0)), "a");
     node.core.take_effects();
     let paths = [("/r".into(), "/moved".into()), ("/x".into(), "/y".into())];
     let paths = paths.into_iter().collect();
