@@ -35,6 +35,13 @@ impl Timers {
         self.deadlines.insert(timer, deadline);
     }
 
+    /// Sets the timer, unless it has a deadline already.
+    pub(crate) fn set_first(&mut self, timer: Timer, deadline: MonoMillis) {
+        if !self.deadlines.contains_key(&timer) {
+            self.set(timer, deadline);
+        }
+    }
+
     /// Removes the timer, if it is set.
     pub(crate) fn cancel(&mut self, timer: Timer) {
         if let Some(deadline) = self.deadlines.remove(&timer) {

@@ -71,14 +71,15 @@ impl ContainerScheduler {
     }
 
     /// Orders the end of a container's processes: by SIGKILL at once, or by SIGTERM and after the
-    /// delay SIGKILL.
+    /// delay SIGKILL. A container that is killed while it restarts keeps the time of its SIGKILL.
     pub(super) fn order_end(&mut self, id: ContainerId, urgent: bool, turn: &mut Turn<'_>) {
         let delay_ms = self.config.sigkill_delay_ms;
         if delay_ms == 0 || urgent {
+            self.timers.cancel(Timer::ForceKill(id));
             turn.order(Action::ForceKill(id));
         } else {
             self.timers
-                .set(Timer::ForceKill(id), turn.now.mono + delay_ms);
+                .set_first(Timer::ForceKill(id), turn.now.mono + delay_ms);
             turn.order(Action::Terminate(id));
         }
     }

@@ -427,10 +427,13 @@ impl Toy {
     }
 
     fn order_end(&mut self, id: ContainerId, now_ms: u64, delay_ms: u64) {
+        let Ok(container) = self.at(id) else { return };
         if delay_ms == 0 {
+            container.force_kill_at = None;
             self.decide(Decision::ForceKill(id));
-        } else if let Ok(container) = self.at(id) {
-            container.force_kill_at = Some(now_ms + delay_ms);
+        } else {
+            // One that is killed while it restarts keeps its time.
+            container.force_kill_at.get_or_insert(now_ms + delay_ms);
             self.decide(Decision::Terminate(id));
         }
     }

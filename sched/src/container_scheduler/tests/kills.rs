@@ -37,6 +37,18 @@ fn a_stop_terminates_and_after_the_delay_kills() {
 }
 
 #[test]
+fn a_stop_during_a_restart_does_not_postpone_the_kill() {
+    let mut node = Node::new(100);
+    node.run(guaranteed(1, 10));
+    node.feed(Event::Restart(id(1)));
+    node.advance(240);
+    assert_eq!(node.feed(stop(1)), [Action::Terminate(id(1))]);
+    node.advance(10);
+    assert_eq!(node.feed(Event::Tick), [Action::ForceKill(id(1))]);
+    assert_eq!(node.scheduler.next_deadline(), None);
+}
+
+#[test]
 fn without_a_delay_the_kill_comes_at_once() {
     let mut node = Node::with(
         ContainerSchedulerConfig {
