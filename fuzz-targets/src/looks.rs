@@ -53,8 +53,8 @@ fn seeds() -> Vec<Vec<u8>> {
         of(&format!(
             "{{\"name\":\"java.lang:type=Memory\"}},{{{bean}}}"
         )),
-        of(&format!("{{{bean},\"ReportedQueueLength\":2,\"AvailableMB\":300}}")),
-        of(&format!("{{{bean},\"ReportedQueueLength\":3}}")),
+        of(&format!("{{{bean},\"TakesOpportunisticContainers\":1,\"AvailableMB\":300}}")),
+        of(&format!("{{{bean},\"TakesOpportunisticContainers\":0}}")),
         of(""),
         br#"{"containers":{"container":[{"id":"container_1_0001_01_000001","state":"RUNNING","exitCode":-1000,"diagnostics":"","user":"alice","totalMemoryNeededMB":512,"totalVCoresNeeded":1,"executionType":"OPPORTUNISTIC","nodeId":"n1:8041"}]}}"#.to_vec(),
         br#"{"containers":{}}"#.to_vec(),

@@ -68,10 +68,9 @@ struct Bean {
     opportunistic_queued: i64,
     #[serde(rename = "ContainersGuaranteedQueued", default)]
     guaranteed_queued: i64,
-    /// Told by our nodes only, whose numbers are those of the moment. More than waits there while
-    /// the node takes no opportunistic containers.
-    #[serde(rename = "ReportedQueueLength")]
-    reported_queue: Option<i64>,
+    /// 0 or 1, told by our nodes only, whose numbers are those of the moment.
+    #[serde(rename = "TakesOpportunisticContainers")]
+    takes_opportunistic: Option<i64>,
     #[serde(rename = "ContainersRunning")]
     running: i64,
     #[serde(rename = "RunningOpportunisticContainers", default)]
@@ -123,17 +122,20 @@ pub fn read_numbers(
     let running = count("ContainersRunning", running)?;
     let opportunistic = count("ContainersOpportunisticQueued", bean.opportunistic_queued)?;
     let guaranteed = count("ContainersGuaranteedQueued", bean.guaranteed_queued)?;
-    let Some(reported) = bean.reported_queue else {
+    let Some(takes_opportunistic) = bean.takes_opportunistic else {
         // Both parts are of one moment, so that their sum is what the node offers.
         return Ok(Told::Offers(resource(
             bean.available_gb.saturating_add(bean.allocated_gb),
             bean.available_vcores.saturating_add(bean.allocated_vcores),
         )));
     };
-    let reported = count("ReportedQueueLength", reported)?;
-    let queued = match opportunistic + guaranteed {
-        queued if reported > queued => Sight::CLOSED,
-        queued => queued,
+    let queued = match takes_opportunistic {
+        0 => Sight::CLOSED,
+        1 => opportunistic + guaranteed,
+        value => {
+            let name = "TakesOpportunisticContainers";
+            return Err(JmxError::Impossible { name, value });
+        }
     };
     Ok(Told::Load(Sight {
         running,
@@ -192,7 +194,7 @@ mod tests {
             "RunningOpportunisticContainers": 3,
             "ContainersOpportunisticQueued": 0,
             "ContainersGuaranteedQueued": 0,
-            "ReportedQueueLength": 0,
+            "TakesOpportunisticContainers": 1,
             "AllocatedGB": 5,
             "AvailableGB": 3,
             "AllocatedVCores": 5,
@@ -242,7 +244,9 @@ mod tests {
     #[test]
     fn numbers_of_unknown_age_are_no_load_but_tell_what_the_node_offers() {
         let mut java = bean();
-        java.as_object_mut().unwrap().remove("ReportedQueueLength");
+        java.as_object_mut()
+            .unwrap()
+            .remove("TakesOpportunisticContainers");
         let offers = Told::Offers(Resource::new(8_192, 9));
         assert_eq!(told(&java).unwrap(), offers);
         // With containers that wait.
@@ -255,13 +259,15 @@ mod tests {
 
     #[test]
     fn a_node_that_takes_none_has_no_room_however_little_runs_there() {
-        let queued = |reported| {
-            let read = with("ReportedQueueLength", json!(reported));
+        let queued = |takes| {
+            let read = with("TakesOpportunisticContainers", json!(takes));
             read.unwrap().queued
         };
-        assert_eq!(queued(0), 0);
-        assert_eq!(queued(1), Sight::CLOSED);
-        assert!(with("ReportedQueueLength", json!(-1)).is_err());
+        assert_eq!(queued(1), 0);
+        assert_eq!(queued(0), Sight::CLOSED);
+        for strange in [-1, 2, i64::MAX] {
+            assert!(with("TakesOpportunisticContainers", json!(strange)).is_err());
+        }
     }
 
     #[test]

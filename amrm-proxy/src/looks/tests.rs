@@ -18,7 +18,7 @@ fn one_free(host: &str) -> String {
         "{{\"beans\": [{{\"name\": \"Hadoop:service=NodeManager,name=NodeManagerMetrics\", \
          \"tag.Hostname\": \"{host}\", \"ContainersRunning\": 7, \
          \"ContainersOpportunisticQueued\": 0, \"AvailableGB\": 1, \"AvailableVCores\": 1, \
-         \"ReportedQueueLength\": 0}}]}}"
+         \"TakesOpportunisticContainers\": 1}}]}}"
     )
 }
 
@@ -27,7 +27,7 @@ fn java(path: &str, list: &WebAnswer) -> WebAnswer {
     match path {
         "/ws/v1/node/containers" => list.clone(),
         _ => {
-            let numbers = one_free("n1").replace(", \"ReportedQueueLength\": 0", "");
+            let numbers = one_free("n1").replace(", \"TakesOpportunisticContainers\": 1", "");
             WebAnswer::Whole(
                 200,
                 numbers.replace("\"AvailableGB\": 1", "\"AvailableGB\": 4"),

@@ -62,7 +62,7 @@ impl Load {
                 "{{\"beans\": [{{\"name\": \"Hadoop:service=NodeManager,name=NodeManagerMetrics\", \
                  \"ContainersRunning\": {running}, \"ContainersOpportunisticQueued\": {queued}, \
                  \"AvailableGB\": {free}, \"AvailableVCores\": {free}, \
-                 \"ReportedQueueLength\": {queued}}}]}}"
+                 \"TakesOpportunisticContainers\": 1}}]}}"
             ),
         )
     }

@@ -176,10 +176,6 @@ fn containers(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
         .iter()
         .filter(|app| app.state != ApplicationState::Finished)
         .count();
-    let reported_queue = match now.takes_opportunistic {
-        true => queued_guaranteed + queued_opportunistic,
-        false => queued_guaranteed + queued_opportunistic + 1,
-    };
     vec![
         metric(GAUGE, "ContainersIniting", "# of initializing containers", initing),
         metric(GAUGE, "ContainersReIniting", "# of containers that end for a restart", restarting),
@@ -187,7 +183,7 @@ fn containers(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
         metric(GAUGE, "ContainersPaused", "# of paused containers", now.paused),
         metric(GAUGE, "ContainersGuaranteedQueued", "Guaranteed containers that wait", queued_guaranteed),
         metric(GAUGE, "ContainersOpportunisticQueued", "Opportunistic containers that wait", queued_opportunistic),
-        metric(GAUGE, "ReportedQueueLength", "Containers that wait; more than wait while no opportunistic container is taken", reported_queue),
+        metric(GAUGE, "TakesOpportunisticContainers", "1 while the node takes opportunistic containers, else 0", usize::from(now.takes_opportunistic)),
         metric(GAUGE, "RunningOpportunisticContainers", "# of running opportunistic containers", opportunistic.running_opport_containers),
         metric(GAUGE, "ApplicationsRunning", "Applications that have not ended on this node", running_apps),
     ]
@@ -370,12 +366,11 @@ mod tests {
             (&6.into(), &4.into())
         );
         assert_eq!(now["AvailableMB"], 6_144);
-        assert_eq!(now["ReportedQueueLength"], 0);
+        assert_eq!(now["TakesOpportunisticContainers"], 1);
         node.numbers.takes_opportunistic = false;
         assert_eq!(
-            values(&node, &Metrics::new())["ReportedQueueLength"],
-            1,
-            "it takes none"
+            values(&node, &Metrics::new())["TakesOpportunisticContainers"],
+            0
         );
         node.numbers.counts.waiting = 1;
         let now = values(&node, &Metrics::new());

@@ -18,9 +18,9 @@ const MISSING: [&str; 6] = [
     "TotalBytesDeleted",
 ];
 
-/// Numbers of the agent's that Hadoop does not have: what is free to the MiB, and the queue's
-/// length, which is greater than what waits while no opportunistic container is taken.
-const OUR_OWN: [&str; 2] = ["AvailableMB", "ReportedQueueLength"];
+/// Numbers of the agent's that Hadoop does not have: what is free to the MiB, and whether
+/// opportunistic containers are taken.
+const OUR_OWN: [&str; 2] = ["AvailableMB", "TakesOpportunisticContainers"];
 
 /// A property whose value must not be shown; one of the paths below.
 pub(super) const SECRET: &str = "like.hadoop.password";
