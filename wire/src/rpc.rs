@@ -7,4 +7,4 @@
 pub use crate::client::{ClientAuth, ClientOptions, KerberosAuth, LossReason, RpcClient, RpcError};
 pub use crate::protection::{Protection, Protections};
 pub use crate::server::{RpcServer, RpcServerBuilder, ServerAuth, ServerLimits};
-pub use crate::service::{BoxFuture, Caller, Method, SecretManager, Service, Verified};
+pub use crate::service::{Authorize, BoxFuture, Caller, Method, SecretManager, Service, Verified};

@@ -18,6 +18,7 @@ mod budget;
 mod calls;
 mod connection;
 mod handshake;
+mod limits;
 mod receiving;
 mod refusal_log;
 mod running;
@@ -40,15 +41,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::budget::Budgets;
+pub use self::limits::ServerLimits;
 use self::refusal_log::{OnUnauthorized, RefusalLog};
 use self::running::ServiceCall;
 use self::strangers::{StrangerPlace, Strangers};
-use crate::exception::{HadoopException, RemoteException};
-use crate::frame::{DelimitedError, FRAME_LENGTH_MAX, FRAME_LENGTH_MAX_UNAUTHENTICATED};
+use crate::exception::{HadoopException, RemoteException, RpcErrorCode};
+use crate::frame::{DelimitedError, FRAME_LENGTH_MAX_UNAUTHENTICATED};
 use crate::protection::Protections;
 use crate::proto::hadoop_common::RequestHeaderProto;
 pub use crate::sasl::ServerAuth;
-use crate::service::{Caller, Service};
+use crate::service::{Authorize, Caller, Service};
 
 /// Connections that the kernel queues for the accept loop, at most as many as
 /// `net.core.somaxconn` says (4,096 by default). When the queue is full, the kernel drops a
@@ -74,98 +76,6 @@ const HEAVY_MAX: usize = 2;
 /// Longest method name that is looked up, in bytes. The name is repeated in a refusal.
 const METHOD_LENGTH_MAX: usize = 256;
 
-/// The limits of one server, for all peers together and for each.
-#[derive(Clone, Debug)]
-pub struct ServerLimits {
-    /// Connections of callers at a time; further ones wait for a place while they have the time
-    /// to authenticate. A user who has proved a token gets half.
-    pub connections_max: usize,
-    /// Connections of peers that have not authenticated themselves. A further one evicts one of an
-    /// address that holds more than a sixteenth, or one that is silent or takes too long, and waits
-    /// until there is such a one.
-    pub strangers_max: usize,
-    /// Calls in flight on one connection; its further calls are not read.
-    pub calls_per_connection_max: usize,
-    /// Longest frame of an authenticated peer, in bytes.
-    pub frame_length_max: usize,
-    /// Total bytes of requests that cost more than [`SMALL_REQUEST_BYTES`]: frames as far as they
-    /// have arrived, and what decoding them takes, until their calls end. A user who has proved a
-    /// token gets half; one request may cost half.
-    pub requests_bytes_max: usize,
-    /// Total bytes of answers that their peers have not read, with a reservation for each call
-    /// without an answer. A user who has proved a token gets half.
-    pub answers_bytes_max: usize,
-    /// Bytes reserved for a call's answer until its length is known.
-    pub answer_bytes_reserved: usize,
-    /// Time for a frame to arrive, beside the time that
-    /// [`receive_rate_min`](Self::receive_rate_min) gives it.
-    pub receive_grace: Duration,
-    /// Lowest rate at which a frame may arrive, in bytes per second.
-    pub receive_rate_min: usize,
-    /// Time from accept to connection context, so that half-open peers do not occupy connections.
-    pub handshake_timeout: Duration,
-    /// Time without calls after which a connection is closed.
-    pub idle_timeout: Duration,
-    /// The same timeout while more than half of [`connections_max`](Self::connections_max) are
-    /// open.
-    pub idle_timeout_crowded: Duration,
-    /// Time that a peer may leave answers unread.
-    pub stall_timeout: Duration,
-    /// Time for calls in flight to finish once the server shuts down.
-    pub drain_timeout: Duration,
-}
-
-impl Default for ServerLimits {
-    /// Returns limits for a server whose callers prove no identity, such as the nodes of a
-    /// cluster; Hadoop's defaults where it has them: `ipc.maximum.data.length`, and twice
-    /// `ipc.client.connection.maxidletime` when crowded.
-    fn default() -> Self {
-        Self {
-            connections_max: 4096,
-            strangers_max: 2048,
-            calls_per_connection_max: 256,
-            frame_length_max: FRAME_LENGTH_MAX,
-            requests_bytes_max: 4 * FRAME_LENGTH_MAX,
-            answers_bytes_max: 2 * FRAME_LENGTH_MAX,
-            answer_bytes_reserved: 64 * 1024,
-            receive_grace: Duration::from_secs(10),
-            receive_rate_min: 64 * 1024,
-            handshake_timeout: Duration::from_secs(20),
-            idle_timeout: Duration::from_secs(600),
-            idle_timeout_crowded: Duration::from_secs(20),
-            stall_timeout: Duration::from_secs(60),
-            drain_timeout: Duration::from_secs(5),
-        }
-    }
-}
-
-impl ServerLimits {
-    /// Returns these limits for a port that may have this many descriptors: half for peers that
-    /// have not authenticated themselves, and the rest for callers.
-    #[must_use]
-    pub fn within_descriptors(self, descriptors: usize) -> Self {
-        let strangers = (descriptors / 2).clamp(1, self.strangers_max);
-        let callers = descriptors.saturating_sub(strangers);
-        Self {
-            connections_max: callers.clamp(1, self.connections_max),
-            strangers_max: strangers,
-            ..self
-        }
-    }
-
-    /// Returns the bytes that one request may cost: its frame, and what decoding takes.
-    #[must_use]
-    pub const fn request_cost_max(&self) -> usize {
-        self.requests_bytes_max / 2
-    }
-
-    /// Returns the time within which this many bytes of a frame have to arrive.
-    fn time_for(&self, bytes: usize) -> Duration {
-        let seconds = bytes / self.receive_rate_min.max(1);
-        self.receive_grace + Duration::from_secs(seconds as u64)
-    }
-}
-
 /// A server that is not listening yet.
 #[derive(Debug)]
 pub struct RpcServerBuilder {
@@ -175,6 +85,13 @@ pub struct RpcServerBuilder {
     limits: ServerLimits,
     refusals: Arc<Refusals>,
     on_unauthorized: OnUnauthorized,
+    authorization: Option<Arc<dyn Authorize>>,
+}
+
+impl fmt::Debug for dyn Authorize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Authorize")
+    }
 }
 
 impl fmt::Debug for dyn Service {
@@ -224,6 +141,14 @@ impl RpcServerBuilder {
         self
     }
 
+    /// Has each caller asked about before its first call; everybody may call otherwise. A call of
+    /// another protocol than the connection's is not asked about, so a port hosts one protocol.
+    #[must_use]
+    pub fn authorization(mut self, authorization: Option<Arc<dyn Authorize>>) -> Self {
+        self.authorization = authorization;
+        self
+    }
+
     /// Listens. Port 0 picks a free port, which the returned address contains. Peers may connect
     /// from now on and are served once [`RpcServer::serve`] runs.
     ///
@@ -250,6 +175,7 @@ impl RpcServerBuilder {
             limits,
             refusals,
             on_unauthorized,
+            authorization,
         } = self;
         Ok((
             RpcServer {
@@ -260,6 +186,7 @@ impl RpcServerBuilder {
                 limits,
                 refusals,
                 on_unauthorized,
+                authorization,
             },
             address,
         ))
@@ -276,6 +203,7 @@ pub struct RpcServer {
     limits: ServerLimits,
     refusals: Arc<Refusals>,
     on_unauthorized: OnUnauthorized,
+    authorization: Option<Arc<dyn Authorize>>,
 }
 
 /// State shared by all connections of one server.
@@ -287,6 +215,8 @@ struct Shared {
     strangers: Arc<Strangers>,
     refusals: Arc<Refusals>,
     refusal_log: RefusalLog,
+    /// Rule of who may call; `None`: everybody.
+    authorization: Option<Arc<dyn Authorize>>,
     /// Places of callers.
     connections: Arc<Semaphore>,
     budgets: Budgets,
@@ -300,6 +230,33 @@ struct Shared {
 }
 
 impl Shared {
+    /// Decides whether a caller may use the protocol of its connection. Without a rule everybody
+    /// may, and then the protocol counts with each call only.
+    async fn authorize(
+        &self,
+        caller: &Caller,
+        protocol: Option<&str>,
+    ) -> Result<(), RemoteException> {
+        let Some(rule) = &self.authorization else {
+            return Ok(());
+        };
+        let refused = |text: String| {
+            RemoteException::with_code(
+                HadoopException::Authorization,
+                text,
+                RpcErrorCode::FatalUnauthorized,
+            )
+        };
+        match protocol {
+            None => Err(refused("Null protocol not authorized".to_owned())),
+            Some(protocol) if !self.services.contains_key(protocol) => Err(refused(format!(
+                "Unknown protocol: {}",
+                shortened(protocol)
+            ))),
+            Some(protocol) => rule.authorize(caller, protocol).await,
+        }
+    }
+
     fn is_crowded(&self) -> bool {
         let places = self.limits.connections_max;
         let taken = places.saturating_sub(self.connections.available_permits());
@@ -364,6 +321,7 @@ impl RpcServer {
             limits: ServerLimits::default(),
             refusals: Arc::default(),
             on_unauthorized: OnUnauthorized::default(),
+            authorization: None,
         }
     }
 
@@ -378,6 +336,7 @@ impl RpcServer {
             limits,
             refusals,
             on_unauthorized,
+            authorization,
         } = self;
         let shared = Arc::new(Shared {
             auth,
@@ -386,6 +345,7 @@ impl RpcServer {
             strangers: Arc::new(Strangers::new(limits.strangers_max)),
             refusals,
             refusal_log: RefusalLog::new(on_unauthorized),
+            authorization,
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             budgets: Budgets::new(&limits),
             heavy: Arc::new(Semaphore::new(HEAVY_MAX)),

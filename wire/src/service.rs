@@ -89,6 +89,23 @@ pub trait Service: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Bytes, RemoteException>>;
 }
 
+/// Rule of who may use a protocol, beside the proof of who it is
+/// (`org.apache.hadoop.security.authorize.ServiceAuthorizationManager`).
+///
+/// Asked once per connection, when the caller is known. The answer may take as long as the
+/// handshake has time.
+pub trait Authorize: Send + Sync + 'static {
+    /// Decides about a caller and the protocol that its connection is for, which the port hosts.
+    ///
+    /// # Errors
+    /// The refusal to send, with which the connection ends.
+    fn authorize<'a>(
+        &'a self,
+        caller: &'a Caller,
+        protocol: &'a str,
+    ) -> BoxFuture<'a, Result<(), RemoteException>>;
+}
+
 /// Password and user of a token identifier.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verified {

@@ -84,7 +84,7 @@ impl Connection {
         };
         let mut memory = Memory { reserved, kept };
         if header.call_id < 0 || self.awaits_context {
-            self.take_out_of_band(&call, frame)?;
+            self.take_out_of_band(&call, frame).await?;
             return Ok(memory.left());
         }
         let resolved = self.shared.resolve(header::take_call(frame), &self.caller);
@@ -100,18 +100,16 @@ impl Connection {
     }
 
     /// Handles a frame that is no call, or that comes before the context.
-    fn take_out_of_band(&mut self, call: &CallRef, payload: Bytes) -> Result<(), Ended> {
+    async fn take_out_of_band(&mut self, call: &CallRef, payload: Bytes) -> Result<(), Ended> {
         let exception = match call.call_id {
             CALL_ID_PING => return Ok(()),
-            CALL_ID_CONTEXT if self.awaits_context => {
-                match handshake::check_context(&self.caller, payload) {
-                    Ok(()) => {
-                        self.awaits_context = false;
-                        return Ok(());
-                    }
-                    Err(exception) => exception,
+            CALL_ID_CONTEXT if self.awaits_context => match self.check_context(payload).await? {
+                Ok(()) => {
+                    self.awaits_context = false;
+                    return Ok(());
                 }
-            }
+                Err(exception) => exception,
+            },
             other if self.awaits_context => handshake::before_context(other),
             other => {
                 let is_proven = self.caller.token_identifier.is_some();
@@ -123,6 +121,21 @@ impl Connection {
             ..call.clone()
         };
         self.try_push(|out| Err(handshake::refuse(out, &call, exception)))
+    }
+
+    /// Checks the context of a wrapped connection, and that the caller may use its protocol.
+    async fn check_context(&self, payload: Bytes) -> Result<Result<(), RemoteException>, Ended> {
+        let protocol = match handshake::check_context(&self.caller, payload) {
+            Ok(protocol) => protocol,
+            Err(exception) => return Ok(Err(exception)),
+        };
+        let allowed = self.shared.authorize(&self.caller, protocol.as_deref());
+        // Boxed, as it waits once in a connection's life.
+        let limit = self.shared.limits.handshake_timeout;
+        let allowed = self
+            .while_flushing(Box::pin(timeout(limit, allowed)))
+            .await?;
+        allowed.map_err(|_| Ended::HandshakeTimeout)
     }
 
     /// Takes the memory for decoding a request whose frame has this length, or refuses the call.

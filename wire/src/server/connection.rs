@@ -20,12 +20,13 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::Shared;
 use super::budget::Account;
-use super::handshake::{Handshake, Known, Refused};
+use super::handshake::{self, Handshake, Known, Next, Refused};
 use super::receiving::Receiving;
 use super::running::Place;
 use super::strangers::StrangerPlace;
 use crate::digest_md5;
 use crate::frame::{Decoded, FRAME_LENGTH_MAX_UNAUTHENTICATED, FrameDecoder, FrameError};
+use crate::header::{CALL_ID_CONTEXT, CallRef};
 use crate::layer::LayerError;
 use crate::outbound::Outbound;
 use crate::service::Caller;
@@ -147,7 +148,7 @@ async fn run(
         () = place.evicted.cancelled() => return Ended::Evicted,
         () = shared.shutdown.cancelled() => return Ended::Shutdown,
     };
-    let (Known { caller, layer }, account, places) = match handshake {
+    let (Known { caller, next }, account, places) = match handshake {
         Ok(Ok(known)) => known,
         Err(_) if is_known.into_inner() => return Ended::NoPlace,
         Err(_) => return Ended::HandshakeTimeout,
@@ -161,6 +162,10 @@ async fn run(
     drop(place);
     decoder.set_length_max(shared.limits.frame_length_max);
     let (read, write) = stream.into_split();
+    let layer = match next {
+        Next::Calls { .. } => None,
+        Next::Context(layer) => Some(layer),
+    };
     let awaits_context = layer.is_some();
     let (wrap, unwrap) = layer.map(|layer| (layer.wrap, layer.unwrap)).unzip();
     let writer = wrap.map(|wrap| WrappedWriter::new(wrap, Sender::Server));
@@ -212,7 +217,7 @@ async fn handshake_to_caller(
             Decoded::Complete(frame) => {
                 place.has_begun.store(true, Ordering::Relaxed);
                 if let Some(known) = handshake.frame(frame, out)? {
-                    return Ok(known);
+                    return authorized(shared, known, out).await;
                 }
             }
             Decoded::Incomplete => {
@@ -222,6 +227,19 @@ async fn handshake_to_caller(
             }
         }
     }
+}
+
+/// Refuses a caller who may not use the protocol. Whoever has a layer names it in the context, which
+/// is still to come.
+async fn authorized(shared: &Shared, known: Known, out: &mut BytesMut) -> Result<Known, Ended> {
+    if let Next::Calls { protocol } = &known.next {
+        let allowed = shared.authorize(&known.caller, protocol.as_deref()).await;
+        if let Err(exception) = allowed {
+            let call = CallRef::out_of_band(CALL_ID_CONTEXT);
+            return Err(handshake::refuse(out, &call, exception).into());
+        }
+    }
+    Ok(known)
 }
 
 async fn fill(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Result<(), Ended> {

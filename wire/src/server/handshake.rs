@@ -158,8 +158,19 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) caller: Caller,
-    /// Layer of everything that follows, and then the context is still to come.
-    pub(super) layer: Option<Layer>,
+    pub(super) next: Next,
+}
+
+/// What follows a handshake.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Calls.
+    Calls {
+        /// Protocol that the connection is for.
+        protocol: Option<String>,
+    },
+    /// The context and calls, with a layer.
+    Context(Layer),
 }
 
 /// The state of one connection before its caller is known.
@@ -241,7 +252,7 @@ impl Handshake {
             ServerStep::Done(reply, authenticated) => {
                 known = server.take_layer().map(|layer| Known {
                     caller: proven_caller(&authenticated, self.peer),
-                    layer: Some(layer),
+                    next: Next::Context(layer),
                 });
                 self.phase = Phase::Proven(authenticated);
                 Some(reply)
@@ -260,7 +271,7 @@ impl Handshake {
                 "Connection header sent during SASL negotiation",
             ));
         }
-        let claimed = claimed_user(payload)?;
+        let Context { claimed, protocol } = Context::read(payload)?;
         let caller = match &self.phase {
             Phase::Proven(authenticated) => {
                 check_claim(claimed.as_deref(), &authenticated.user)?;
@@ -279,14 +290,19 @@ impl Handshake {
         };
         Ok(Known {
             caller,
-            layer: None,
+            next: Next::Calls { protocol },
         })
     }
 }
 
-/// Checks the context of a caller who has proved a token.
-pub(super) fn check_context(caller: &Caller, payload: Bytes) -> Result<(), RemoteException> {
-    check_claim(claimed_user(payload)?.as_deref(), &caller.user)
+/// Checks the context of a caller who has proved a token. Returns the protocol that it names.
+pub(super) fn check_context(
+    caller: &Caller,
+    payload: Bytes,
+) -> Result<Option<String>, RemoteException> {
+    let Context { claimed, protocol } = Context::read(payload)?;
+    check_claim(claimed.as_deref(), &caller.user)?;
+    Ok(protocol)
 }
 
 /// Returns the refusal of a call id that may not come before the context.
@@ -297,12 +313,24 @@ pub(super) fn before_context(call_id: i32) -> RemoteException {
     }
 }
 
-/// Reads a context; returns the user that it names.
-fn claimed_user(mut payload: Bytes) -> Result<Option<String>, RemoteException> {
-    let context: IpcConnectionContextProto =
-        take_delimited(&mut payload).map_err(|error| undecodable(&error))?;
-    let names = context.user_info.unwrap_or_default();
-    Ok(names.effective_user.filter(|user| !user.is_empty()))
+/// A connection context.
+struct Context {
+    /// User that the caller claims to be.
+    claimed: Option<String>,
+    /// Protocol that the connection is for.
+    protocol: Option<String>,
+}
+
+impl Context {
+    fn read(mut payload: Bytes) -> Result<Self, RemoteException> {
+        let context: IpcConnectionContextProto =
+            take_delimited(&mut payload).map_err(|error| undecodable(&error))?;
+        let names = context.user_info.unwrap_or_default();
+        Ok(Self {
+            claimed: names.effective_user.filter(|user| !user.is_empty()),
+            protocol: context.protocol,
+        })
+    }
 }
 
 /// Checks that who has proved to be `user` claims to be nobody else.

@@ -5,6 +5,7 @@
     reason = "in a test a failure is to be seen where it happens"
 )]
 
+mod authorization;
 mod calls;
 mod client_alone;
 mod hostile;
@@ -35,8 +36,8 @@ use wire::layer::Layer;
 use wire::proto::hadoop_common::RpcSaslProto;
 use wire::raw_message::RawMessageError;
 use wire::rpc::{
-    BoxFuture, Caller, ClientAuth, ClientOptions, Protections, RpcClient, RpcServer, SecretManager,
-    ServerAuth, ServerLimits, Service, Verified,
+    Authorize, BoxFuture, Caller, ClientAuth, ClientOptions, Protections, RpcClient, RpcServer,
+    SecretManager, ServerAuth, ServerLimits, Service, Verified,
 };
 use wire::token::{Token, kind};
 
@@ -172,6 +173,15 @@ async fn start_protected(
     limits: ServerLimits,
     protections: Protections,
 ) -> Running {
+    start_authorizing(auth, limits, protections, None).await
+}
+
+async fn start_authorizing(
+    auth: ServerAuth,
+    limits: ServerLimits,
+    protections: Protections,
+    authorization: Option<Arc<dyn Authorize>>,
+) -> Running {
     let service = EchoService::default();
     let echo = Arc::clone(&service.0);
     let refusals = Arc::new(Refusals::default());
@@ -179,6 +189,7 @@ async fn start_protected(
         .service(service)
         .limits(limits)
         .protections(protections)
+        .authorization(authorization)
         .refusals(Arc::clone(&refusals))
         .bind(loopback())
         .await

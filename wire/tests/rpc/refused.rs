@@ -5,7 +5,7 @@ use refusals::Reason;
 use super::*;
 
 /// Waits until the server has counted a refusal, and asserts that it has no other reason.
-async fn assert_counted(server: &Running, expected: Reason) {
+pub(super) async fn assert_counted(server: &Running, expected: Reason) {
     // Sleeps, since paused time does not pass while a task only yields, and a server waits for a
     // refused peer to close.
     while server.refusals.of(expected) == 0 {
