@@ -21,10 +21,23 @@ impl AccessList {
     #[must_use]
     pub fn allows(&self, user: &User) -> bool {
         let (users, groups) = self.parts();
-        let everybody = users.trim() == "*" || groups.trim() == "*";
-        everybody
+        self.is_everybody()
             || names(users).any(|name| name == user.name)
             || names(groups).any(|name| user.groups.iter().any(|group| group == name))
+    }
+
+    /// Returns whether every user is in the list.
+    #[must_use]
+    pub fn is_everybody(&self) -> bool {
+        let (users, groups) = self.parts();
+        users.trim() == "*" || groups.trim() == "*"
+    }
+
+    /// Returns whether no user is in the list.
+    #[must_use]
+    pub fn is_nobody(&self) -> bool {
+        let (users, groups) = self.parts();
+        names(users).chain(names(groups)).next().is_none()
     }
 
     /// Returns whether the list names groups, so that a user's groups matter.
@@ -77,6 +90,11 @@ mod tests {
                 assert!(!list_of.allows(&user(refused.0, refused.1)), "{list:?}");
             }
         }
+        for nobody in ["", " ", ",", " ,"] {
+            assert!(AccessList::new(nobody).is_nobody(), "{nobody:?}");
+        }
+        assert!(AccessList::new("*").is_everybody() && !AccessList::new("*").is_nobody());
+        assert!(!AccessList::new("*,bob").is_everybody());
         for nobody in ["", " ", ",", " ,", "*,bob"] {
             assert!(
                 !AccessList::new(nobody).allows(&user("x", "")),

@@ -17,6 +17,7 @@ mod read_labels;
 mod read_log;
 mod read_logs;
 mod read_node;
+mod read_policy;
 mod read_proxy;
 mod read_runtimes;
 mod read_security;
@@ -34,6 +35,7 @@ pub use capacity::{
 };
 pub use load::{CONTAINERS_CGROUP, Loaded, load_admin, load_file_systems};
 pub use read_log::LOG_LEVEL;
+pub use read_policy::Policies;
 pub use reading::{ChangedProperty, Reading};
 pub use sections::{
     AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,

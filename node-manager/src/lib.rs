@@ -42,6 +42,7 @@ pub mod reload;
 mod reload_orders;
 pub mod resource_manager;
 pub mod secrets;
+mod service_authorization;
 mod uploaded_logs;
 mod wiring;
 pub mod worker_channels;

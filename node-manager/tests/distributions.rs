@@ -43,7 +43,6 @@ const DISTRIBUTIONS: [(&str, Verdict); 10] = [
         Refused(&[
             "yarn.nodemanager.keytab",
             "hadoop.http.authentication.type",
-            "hadoop.security.authorization",
             "yarn.http.policy",
             "yarn.nodemanager.aux-services.spark_shuffle.class",
             "yarn.nodemanager.aux-services.spark3_shuffle.class",

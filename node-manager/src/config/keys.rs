@@ -11,6 +11,7 @@ mod not_applicable;
 mod odd_values;
 #[cfg(test)]
 mod page;
+mod policy;
 mod related;
 mod shuffle;
 mod ssl;
@@ -19,7 +20,8 @@ use hadoop_conf::{Family, Key, KeyClass, KeyTable, shared};
 pub use ssl::SSL_SERVER;
 
 /// The table: honoured, those of labels and attributes, later, not applicable, then those outside
-/// `yarn.nodemanager.*`, those of the shuffle and of TLS, and those that other programs read too.
+/// `yarn.nodemanager.*`, those of service authorization, of the shuffle and of TLS, and those that
+/// other programs read too.
 pub const TABLE: KeyTable = KeyTable {
     keys: &[
         honoured::HONOURED,
@@ -27,6 +29,7 @@ pub const TABLE: KeyTable = KeyTable {
         later::LATER,
         not_applicable::NOT_APPLICABLE,
         related::RELATED,
+        policy::POLICY,
         shuffle::SHUFFLE,
         ssl::SSL,
         shared::KEYS,
@@ -133,7 +136,19 @@ const FAMILIES: &[Family] = &[
 
 /// Properties whose values the agent takes over while it runs, when it reads its configuration
 /// again. All others take effect at the next start.
-const TAKEN_AT_RUN_TIME: [&str; 14] = [
+const TAKEN_AT_RUN_TIME: [&str; 26] = [
+    "security.applicationmaster-nodemanager.applicationmaster.protocol.acl",
+    "security.applicationmaster-nodemanager.applicationmaster.protocol.acl.blocked",
+    "security.applicationmaster-nodemanager.applicationmaster.protocol.hosts",
+    "security.applicationmaster-nodemanager.applicationmaster.protocol.hosts.blocked",
+    "security.containermanagement.protocol.acl",
+    "security.containermanagement.protocol.acl.blocked",
+    "security.containermanagement.protocol.hosts",
+    "security.containermanagement.protocol.hosts.blocked",
+    "security.service.authorization.default.acl",
+    "security.service.authorization.default.acl.blocked",
+    "security.service.authorization.default.hosts",
+    "security.service.authorization.default.hosts.blocked",
     "yarn.nodemanager.agent.amrmproxy.look-wait-ms",
     "yarn.nodemanager.agent.amrmproxy.placement",
     "yarn.nodemanager.agent.launch-context.max-bytes",

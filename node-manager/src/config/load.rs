@@ -13,7 +13,7 @@ use super::reading::Reading;
 use super::sections::{AdminConfig, Config};
 use super::{
     keys, read_admin, read_cgroups, read_events, read_kerberos, read_labels, read_log, read_logs,
-    read_node, read_proxy, read_security, read_services, read_work,
+    read_node, read_policy, read_proxy, read_security, read_services, read_work,
 };
 
 /// Suggestions take time, and nobody reads more.
@@ -100,11 +100,13 @@ impl Loaded {
     /// Reads as [`Config::load`] does, and keeps what it found on the way.
     #[must_use]
     pub fn read(conf_dirs: &[PathBuf], env: &BTreeMap<String, String>) -> Self {
+        let mut site = Site::read(conf_dirs, env, &keys::TABLE);
+        read_policy::add_file(&mut site, conf_dirs, env);
         let Site {
             properties,
             mut problems,
             mut warnings,
-        } = Site::read(conf_dirs, env, &keys::TABLE);
+        } = site;
         let mut reader = PropertyReader::new(&properties, &keys::TABLE);
         let mut config = build(&mut reader, conf_dirs);
         config.cgroups.delegated = env.get(CONTAINERS_CGROUP).cloned();
@@ -141,10 +143,12 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
     let recovery = read_node::recovery(reader, &addresses);
     let protections = read_security::rpc_protections(reader);
     let kerberos = read_kerberos::kerberos(reader);
+    let amrm_proxy = read_proxy::amrm_proxy(reader, &rm, &protections);
     Config {
         addresses,
         event_record: read_events::event_record(reader),
-        amrm_proxy: read_proxy::amrm_proxy(reader, &rm, &protections),
+        policies: read_policy::policies(reader, amrm_proxy.enabled),
+        amrm_proxy,
         protections,
         kerberos,
         rm,

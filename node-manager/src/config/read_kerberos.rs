@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use hadoop_conf::{Expected, PropertyReader};
 use wire::kerberos::ServerPrincipal;
 
+use super::read_policy::AUTHORIZATION;
 use super::sections::KerberosConfig;
 
 /// Property that makes a cluster secure.
@@ -83,10 +84,10 @@ fn tell_lacks(reader: &mut PropertyReader<'_>) {
     let lack = "tokens of ended applications are not kept alive yet: logs in hdfs: that are not \
                 uploaded within yarn.nm.liveness-monitor.expiry-interval-ms stay on the node";
     reader.partly_yet(AUTHENTICATION, lack);
-    if !reader.flag("hadoop.security.authorization") {
+    if !reader.flag(AUTHORIZATION) {
         let what = "a ResourceManager of which this is true as well gives the keys of all nodes to \
                     anyone with a ticket who registers one";
-        reader.consequence("hadoop.security.authorization", what);
+        reader.consequence(AUTHORIZATION, what);
     }
 }
 

@@ -7,6 +7,8 @@
 use hadoop_conf::{Expected, PropertyReader, shared};
 use wire::protection::Protections;
 
+use super::read_policy::AUTHORIZATION;
+
 /// Property that lists the names of properties whose protection may be missing.
 const ACCEPT_UNSAFE: &str = "yarn.nodemanager.agent.accept-unsafe";
 
@@ -36,11 +38,6 @@ pub(super) const RUNTIME_TYPE: Protection = Protection {
     lack: "this agent has no such runtime: containers that ask for none run as plain processes",
 };
 
-const AUTHORIZATION: Protection = Protection {
-    name: "hadoop.security.authorization",
-    lack: "hadoop-policy.xml is not enforced by this agent: each user may call each protocol",
-};
-
 const HTTP: Protection = Protection {
     name: "hadoop.http.authentication.type",
     lack: "web pages are served without authentication",
@@ -67,9 +64,8 @@ const INTERMEDIATE_DATA: Protection = Protection {
 };
 
 /// Every protection whose lack [`ACCEPT_UNSAFE`] may accept.
-pub(super) const PROTECTIONS: [&Protection; 9] = [
+pub(super) const PROTECTIONS: [&Protection; 8] = [
     &CONTAINER_EXECUTOR,
-    &AUTHORIZATION,
     &HTTP,
     &SASL_RESOLVER,
     &SANDBOX,
@@ -80,7 +76,7 @@ pub(super) const PROTECTIONS: [&Protection; 9] = [
 ];
 
 /// Protections that a flag asks for.
-const ASKED_BY_FLAG: [&Protection; 3] = [&AUTHORIZATION, &CSRF, &INTERMEDIATE_DATA];
+const ASKED_BY_FLAG: [&Protection; 2] = [&CSRF, &INTERMEDIATE_DATA];
 
 /// Protections that any text asks for, except those that stand for none.
 const ASKED_BY_TEXT: [(&Protection, &[&str]); 3] = [
@@ -159,6 +155,12 @@ pub(super) fn lists_of_access(reader: &mut PropertyReader<'_>, anonymous_allowed
 fn accepted_names(reader: &mut PropertyReader<'_>) {
     for name in reader.list(ACCEPT_UNSAFE) {
         let known = PROTECTIONS.map(|protection| protection.name);
+        if name == AUTHORIZATION {
+            // Earlier agents lacked it, and a list that was right then does not stop a node.
+            let how = format!("{name} need not be listed any more: hadoop-policy.xml is enforced");
+            reader.otherwise(ACCEPT_UNSAFE, how);
+            continue;
+        }
         if !known.contains(&name.as_str()) {
             let known = known.join(", ");
             let rule = format!("{name} is none of the properties that can be listed: {known}");

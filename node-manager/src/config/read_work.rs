@@ -12,6 +12,7 @@ use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
 use super::read_node::none_or_more;
+use super::read_policy::AUTHORIZATION;
 use super::read_security::lists_of_access;
 use super::sections::{ExecutorConfig, SchedulerConfig, WebConfig};
 use super::{keys, read_runtimes, read_users};
@@ -220,7 +221,7 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
         filter_lists: reader.flag("yarn.webapp.filter-entity-list-by-user"),
         instrumentation_requires_admin: reader
             .flag("hadoop.security.instrumentation.requires.admin"),
-        authorization: reader.flag("hadoop.security.authorization"),
+        authorization: reader.flag(AUTHORIZATION),
         anonymous_allowed,
         hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
         shown: shown(reader.properties()),

@@ -22,6 +22,7 @@ use wire::kerberos::ServerPrincipal;
 use wire::protection::Protections;
 
 use super::capacity::NodeCapacityConfig;
+use super::read_policy::Policies;
 use super::values::MinimumVersion;
 use crate::event_writer::EventRecordConfig;
 use node_core::Runtimes;
@@ -36,6 +37,8 @@ pub struct Config {
     /// Levels of protection of calls that carry a token, the preferred one first
     /// (`hadoop.rpc.protection`).
     pub protections: Protections,
+    /// Who may use the node's protocols; `None`: everybody (`hadoop.security.authorization`).
+    pub policies: Option<Policies>,
     /// Identity of the node; `None`: the cluster is not secure.
     pub kerberos: Option<KerberosConfig>,
     /// Resources that the node offers.

@@ -3,6 +3,7 @@
 mod kerberos;
 mod labels;
 mod odd_values;
+mod policy;
 mod proxy;
 mod security;
 mod services;
@@ -41,7 +42,7 @@ pub(in crate::config) fn loaded(pairs: &[(&str, &str)]) -> Loaded {
     let full: Vec<(String, &str)> = pairs
         .iter()
         .map(|(name, value)| {
-            let full = ["yarn.", "hadoop.", "fs.", "ipc.", "mapreduce."]
+            let full = ["yarn.", "hadoop.", "fs.", "ipc.", "mapreduce.", "security."]
                 .iter()
                 .any(|p| name.starts_with(p));
             let prefix = if full { "" } else { "yarn.nodemanager." };

@@ -38,6 +38,7 @@ use crate::performer::Performer;
 use crate::recovery::StateWriter;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
 use crate::secrets::NodeSecrets;
+use crate::service_authorization::PortAuthorization;
 use crate::worker_channels::{self, WorkerEvents};
 
 /// How long each step of the end may take once the containers are gone: servers, core, threads. The
@@ -360,6 +361,7 @@ async fn make_shared(
         tokens,
         users,
         identity,
+        authorization: config.policies.clone().map(PortAuthorization::new),
     };
     Ok((shared, update_task))
 }

@@ -29,6 +29,7 @@ use crate::descriptors::Descriptors;
 use crate::node_identity;
 use crate::operators::Operators;
 use crate::reload_orders::ReloadOrders;
+use crate::service_authorization::PortAuthorization;
 
 /// The servers, listening, and what is known by their ports.
 pub(super) struct Ports {
@@ -78,7 +79,9 @@ impl Ports {
         let proxy = match &shared.proxy {
             Some(proxy) => {
                 let metrics = &shared.metrics;
-                Some(ProxyPort::listen(config, proxy, metrics, &descriptors, sockets).await?)
+                let rule = shared.authorization.as_ref().map(PortAuthorization::rule);
+                let port = ProxyPort::listen(config, proxy, metrics, rule, &descriptors, sockets);
+                Some(port.await?)
             }
             None => None,
         };
@@ -177,6 +180,7 @@ fn container_management(shared: &Shared, service_metadata: ServiceMetadata) -> R
     let secrets = Arc::clone(&shared.secrets);
     RpcServer::builder(ServerAuth::Token(secrets))
         .service(ContainerManagementService::new(Arc::new(manager)))
+        .authorization(shared.authorization.as_ref().map(PortAuthorization::rule))
         .refusals(shared.metrics.refusals(Port::ContainerManagement))
         .on_unauthorized(audit::refused_connections(
             "NMToken Authentication",

@@ -11,6 +11,7 @@ use node_web::metrics::{Metrics, Port, ProxyReading};
 use sched::OpportunisticContainersQueuePolicy;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use wire::rpc::Authorize;
 use wire::server::{RpcServer, ServerAuth};
 
 use super::error::{AgentError, starting};
@@ -122,12 +123,14 @@ impl ProxyPort {
         config: &Config,
         proxy: &Arc<AmrmProxy>,
         metrics: &Metrics,
+        authorization: Option<Arc<dyn Authorize>>,
         descriptors: &Descriptors,
         sockets: &Sockets<'_>,
     ) -> Result<Self, AgentError> {
         let address = config.addresses.proxy_bind(&config.amrm_proxy.address);
         let server = RpcServer::builder(ServerAuth::Token(proxy.tokens()))
             .service(AmrmProxyService::new(Arc::clone(proxy)))
+            .authorization(authorization)
             .refusals(metrics.refusals(Port::AmrmProxy))
             .on_unauthorized(audit::refused_connections(
                 "AMRMToken Authentication",

@@ -20,6 +20,7 @@ use crate::config::{Config, Loaded, Reading};
 use crate::core_task::Handle;
 use crate::reload::{Outcome, Reloading};
 use crate::reload_orders::{Order, ReloadOrders, refusal};
+use crate::service_authorization::PortAuthorization;
 
 /// The task that reads again, and the values in force.
 pub(super) struct Reloader {
@@ -35,6 +36,7 @@ pub(super) struct Reloader {
     orders: mpsc::Receiver<Order>,
     cache: watch::Sender<LocalizerConfig>,
     shown: watch::Sender<Option<String>>,
+    authorization: Option<PortAuthorization>,
 }
 
 impl Reloader {
@@ -51,6 +53,7 @@ impl Reloader {
             orders,
             cache: watch::Sender::new(config.localizer),
             shown: watch::Sender::new(None),
+            authorization: shared.authorization.clone(),
         };
         (reloader, sender)
     }
@@ -152,6 +155,9 @@ impl Reloader {
         let stopping = |_| refusal(RefusalKind::Unavailable, "the agent is stopping");
         changed.await.map_err(stopping)?;
         self.cache.send_replace(config.localizer);
+        if let (Some(authorization), Some(policies)) = (&self.authorization, &config.policies) {
+            authorization.replace(policies.clone()).await;
+        }
         let placement = config.amrm_proxy.proxy.allocator.placement;
         let looks = proxy::look_settings(config);
         if let Some(proxy) = self.handle.proxy() {

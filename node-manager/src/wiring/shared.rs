@@ -17,6 +17,7 @@ use crate::application_tokens::ApplicationTokens;
 use crate::clock::Clock;
 use crate::core_task::Handle;
 use crate::secrets::NodeSecrets;
+use crate::service_authorization::PortAuthorization;
 
 /// State and services that several parts hold.
 pub(super) struct Shared {
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     pub(super) users: Option<Arc<Users>>,
     /// Identity of the node to the ResourceManager.
     pub(super) identity: Identity,
+    /// Who may use the node's protocols; `None`: everybody.
+    pub(super) authorization: Option<PortAuthorization>,
     /// Vital signs of the parts that make progress.
     pub(super) vitals: Vitals,
     /// `None`: containers end with the agent.

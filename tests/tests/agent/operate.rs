@@ -1,5 +1,6 @@
 //! The commands of operators on `nm-agent rm` and agents: what they print, and their exit statuses.
 
+mod policy;
 mod reload;
 mod restart;
 

@@ -77,7 +77,7 @@ of a part that is off are not judged.",
     ),
     (
         "Without meaning here",
-        "They are about Java or Windows, and are ignored in silence.",
+        "They are about Java, Windows, or ports that this agent does not have, and are ignored in silence.",
         false,
         |key| key.class == KeyClass::NotApplicable,
     ),

@@ -187,10 +187,7 @@ fn a_cluster_in_which_any_ticket_registers_a_node_is_warned_of() {
         told.contains("anyone with a ticket who registers one"),
         "{told}"
     );
-    let enforced = [
-        ("hadoop.security.authorization", "true"),
-        ("agent.accept-unsafe", "hadoop.security.authorization"),
-    ];
+    let enforced = [("hadoop.security.authorization", "true")];
     let told = warnings(&secure(&keytab, &enforced)).join("\n");
     assert!(!told.contains("anyone with a ticket"), "{told}");
 }

@@ -7,8 +7,7 @@ use wire::protection::Protection;
 const ACCEPT: &str = "agent.accept-unsafe";
 
 /// Settings that can be accepted, with a part of what the message says.
-const REFUSED: [(&str, &str, &str); 8] = [
-    ("hadoop.security.authorization", "true", "not enforced"),
+const REFUSED: [(&str, &str, &str); 7] = [
     (
         "hadoop.http.authentication.type",
         "kerberos",
@@ -117,14 +116,11 @@ fn a_missing_protection_that_is_accepted_by_name_is_warned_of() {
 #[test]
 fn each_missing_protection_is_accepted_for_itself() {
     let pages = ("hadoop.http.authentication.type", "kerberos");
-    let authorization = ("hadoop.security.authorization", "true");
-    let told = problems(&[pages, authorization, (ACCEPT, pages.0)]);
-    assert!(
-        told.len() == 1 && told[0].contains(authorization.0),
-        "{told:?}"
-    );
-    let both = "hadoop.http.authentication.type, hadoop.security.authorization";
-    config(&[pages, authorization, (ACCEPT, both)]);
+    let sandbox = ("yarn.nodemanager.runtime.linux.sandbox-mode", "enforcing");
+    let told = problems(&[pages, sandbox, (ACCEPT, pages.0)]);
+    assert!(told.len() == 1 && told[0].contains(sandbox.0), "{told:?}");
+    let both = format!("{}, {}", pages.0, sandbox.0);
+    config(&[pages, sandbox, (ACCEPT, &both)]);
 }
 
 #[test]
@@ -144,12 +140,24 @@ fn a_name_that_cannot_be_accepted_is_a_problem() {
 }
 
 #[test]
+fn a_protection_that_the_agent_has_by_now_may_still_be_listed() {
+    let listed = [(ACCEPT, "hadoop.security.authorization")];
+    let told = warnings(&listed);
+    assert!(
+        told.len() == 1 && told[0].contains("need not be listed any more"),
+        "{told:?}"
+    );
+    config(&listed);
+}
+
+#[test]
 fn settings_without_a_protection_are_not_refused() {
     for (name, value) in [
         ("container-executor.class", "DefaultContainerExecutor"),
         ("yarn.acl.enable", "false"),
         ("hadoop.security.authentication", "SIMPLE"),
         ("hadoop.security.authorization", "false"),
+        ("hadoop.security.authorization", "true"),
         ("hadoop.http.authentication.type", "simple"),
         ("hadoop.http.authentication.type", "anonymous"),
         ("hadoop.rpc.protection", "privacy,authentication"),
@@ -160,7 +168,6 @@ fn settings_without_a_protection_are_not_refused() {
             "hadoop.security.saslproperties.resolver.class",
             "org.apache.hadoop.security.SaslPropertiesResolver",
         ),
-        (ACCEPT, "hadoop.security.authorization"),
     ] {
         let told = warnings(&[(name, value)]);
         assert!(told.is_empty(), "{name}: {told:?}");

@@ -243,7 +243,7 @@ fn a_file_is_read_in_the_encoding_that_it_declares() {
 }
 
 /// Settings that ask for a protection that the agent lacks.
-const UNPROTECTED: [(&str, &str); 6] = [
+const UNPROTECTED: [(&str, &str); 5] = [
     ("yarn.nodemanager.runtime.linux.sandbox-mode", "enforcing"),
     (
         "hadoop.security.saslproperties.resolver.class",
@@ -251,7 +251,6 @@ const UNPROTECTED: [(&str, &str); 6] = [
     ),
     ("yarn.intermediate-data-encryption.enable", "true"),
     ("yarn.nodemanager.webapp.rest-csrf.enabled", "true"),
-    ("hadoop.security.authorization", "true"),
     ("hadoop.http.authentication.type", "kerberos"),
 ];
 

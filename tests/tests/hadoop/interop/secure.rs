@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use test_support::realm::{REALM, Realm};
 use tests::cluster::{Cluster, JOB_DEADLINE, PRINT_BEGIN, STATE_DEADLINE};
-use tests::conf::Options;
+use tests::conf::{Options, Properties};
 use tests::distributed_shell::ContainerType;
 use tests::require;
 use tests::rm::RmKind;
@@ -139,6 +139,42 @@ fn a_job_runs_when_calls_are_signed() {
 fn a_job_with_a_proxy_runs_when_calls_are_encrypted() {
     require!(java, hadoop, kerberos);
     run_job("privacy", ContainerType::Opportunistic, distributed);
+}
+
+/// Turns service authorization on, on each side, with a policy that sets this property.
+fn with_policy(options: Options, name: &str, value: &str) -> Options {
+    let mut policy = Properties::default();
+    policy.set(name, value);
+    options
+        .with_core("hadoop.security.authorization", true)
+        .with_file("hadoop-policy.xml", &policy)
+}
+
+#[test]
+fn a_job_runs_where_each_side_asks_who_may_call_it() {
+    require!(java, hadoop, kerberos);
+    const HOSTS: &str = "security.service.authorization.default.hosts";
+    run_job("privacy", ContainerType::Opportunistic, |options| {
+        distributed(with_policy(options, HOSTS, "127.0.0.0/8"))
+    });
+}
+
+/// On a Java NodeManager, too: `NM_AGENT_TEST_NODE=java` runs this against one.
+#[test]
+fn a_list_of_users_keeps_hadoops_launcher_out_with_hadoops_words() {
+    require!(java, hadoop, kerberos);
+    const ACL: &str = "security.containermanagement.protocol.acl";
+    let secure = Secure::new();
+    let options = with_policy(secure.options("authentication"), ACL, "alice,yarn");
+    let cluster: Cluster = start_cluster(&RmKind::Hadoop, 8, options);
+    let mut client = cluster.submit("secure", "true", 1, ContainerType::Guaranteed);
+    let id = client.application_id();
+    let application = cluster.rm.wait_application(&id, "FAILED", JOB_DEADLINE);
+    let told = application["diagnostics"].as_str().unwrap();
+    let expected = "(auth:TOKEN) is not authorized for protocol interface \
+                    org.apache.hadoop.yarn.api.ContainerManagementProtocolPB: denied by configured \
+                    ACL";
+    assert!(told.contains(expected), "{told}");
 }
 
 #[test]
