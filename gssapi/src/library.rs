@@ -57,6 +57,8 @@ pub(crate) struct KeyValueSet {
 
 /// Identifier of the mechanism Kerberos 5 (RFC 1964).
 pub(crate) const KRB5: &[u8] = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02";
+/// Identifier of the mechanism that chooses another one (RFC 4178).
+pub(crate) const SPNEGO: &[u8] = b"\x2b\x06\x01\x05\x05\x02";
 /// Identifier of names `service@host` (RFC 2743).
 pub(crate) const HOST_BASED_SERVICE: &[u8] = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x01\x04";
 /// Identifier of names that are principals (RFC 1964).
@@ -99,6 +101,9 @@ functions! {
     gss_release_cred: fn(*mut u32, *mut Handle) -> u32;
     gss_init_sec_context: fn(*mut u32, Handle, *mut Handle, Handle, *const Oid, u32, u32,
         *const c_void, *const Buffer, *mut Handle, *mut Buffer, *mut u32, *mut u32) -> u32;
+    gss_accept_sec_context: fn(*mut u32, *mut Handle, Handle, *const Buffer, *const c_void,
+        *mut Handle, *mut *const Oid, *mut Buffer, *mut u32, *mut u32, *mut Handle) -> u32;
+    gss_display_name: fn(*mut u32, Handle, *mut Buffer, *mut *const Oid) -> u32;
     gss_delete_sec_context: fn(*mut u32, *mut Handle, *mut Buffer) -> u32;
     gss_wrap: fn(*mut u32, Handle, c_int, u32, *const Buffer, *mut c_int, *mut Buffer) -> u32;
     gss_unwrap: fn(*mut u32, Handle, *const Buffer, *mut Buffer, *mut c_int, *mut u32) -> u32;
@@ -108,6 +113,8 @@ functions! {
     krb5_free_context: fn(Handle) -> ();
     krb5_cc_resolve: fn(Handle, *const c_char, *mut Handle) -> i32;
     krb5_cc_destroy: fn(Handle, Handle) -> i32;
+    krb5_get_default_realm: fn(Handle, *mut *mut c_char) -> i32;
+    krb5_free_default_realm: fn(Handle, *mut c_char) -> ();
 }
 
 /// The library is not there, or not the one that it must be.
@@ -204,6 +211,28 @@ impl Library {
         Ok(name)
     }
 
+    /// Returns the realm of names without one, as the library's configuration has it.
+    ///
+    /// # Errors
+    /// [`GssError`]: it has none.
+    pub fn default_realm(self) -> Result<String, GssError> {
+        let (mut context, mut realm) = (null_mut(), null_mut());
+        let mut found = None;
+        // SAFETY: handles and the text are used only after the call that makes them has succeeded,
+        // and the text is copied before it is freed.
+        unsafe {
+            if (self.0.krb5_init_context)(&mut context) == 0 {
+                if (self.0.krb5_get_default_realm)(context, &mut realm) == 0 {
+                    let text = CStr::from_ptr(realm).to_string_lossy();
+                    found = Some(text.into_owned());
+                    (self.0.krb5_free_default_realm)(context, realm);
+                }
+                (self.0.krb5_free_context)(context);
+            }
+        }
+        found.ok_or_else(|| GssError("the configuration of Kerberos has no default realm".into()))
+    }
+
     /// Forgets all tickets of a cache of this process. One that is not there is forgotten already.
     pub(crate) fn destroy_cache(self, name: &CStr) {
         let (mut context, mut cache) = (null_mut(), null_mut());
@@ -268,6 +297,34 @@ impl Drop for Owned {
 pub(crate) struct Name {
     library: Library,
     pub(crate) handle: Handle,
+}
+
+impl Name {
+    /// Returns a name that the library has yet to make.
+    pub(crate) const fn none(library: Library) -> Self {
+        Self {
+            library,
+            handle: null_mut(),
+        }
+    }
+
+    /// Returns the name as text.
+    ///
+    /// # Errors
+    /// [`GssError`]: it is no text.
+    pub(crate) fn text(&self) -> Result<String, GssError> {
+        let (mut minor, mut text) = (0, Owned::new(self.library));
+        // SAFETY: the name is the library's, and all pointers are to live values or null where that
+        // is allowed.
+        let major = unsafe {
+            let text = &raw mut text.buffer;
+            (self.library.0.gss_display_name)(&mut minor, self.handle, text, null_mut())
+        };
+        self.library.check("the name of a caller", major, minor)?;
+        let text = str::from_utf8(text.bytes());
+        let text = text.map_err(|_| GssError("the name of a caller is no text".to_owned()))?;
+        Ok(text.to_owned())
+    }
 }
 
 // SAFETY: the library's names have no tie to the thread that made them.
@@ -340,6 +397,52 @@ impl Credential {
             )
         };
         library.check("no ticket for this node", major, minor)?;
+        Ok(credential)
+    }
+}
+
+impl Credential {
+    /// Acquires the credential with which tickets for a service are read: its keys in a keytab.
+    ///
+    /// # Errors
+    /// [`GssError`]: the keytab cannot be read, or has no such key.
+    pub(crate) fn accept(library: Library, name: &Name, keytab: &CStr) -> Result<Self, GssError> {
+        const ACCEPT: c_int = 2;
+        let entry = KeyValue {
+            key: c"keytab".as_ptr(),
+            value: keytab.as_ptr(),
+        };
+        let store = KeyValueSet {
+            count: 1,
+            elements: &raw const entry,
+        };
+        // Clients send tokens of either.
+        let known = [oid(SPNEGO), oid(KRB5)];
+        let mechanisms = OidSet {
+            count: known.len(),
+            elements: known.as_ptr(),
+        };
+        let mut minor = 0;
+        let mut credential = Self {
+            library,
+            handle: null_mut(),
+            lifetime_s: 0,
+        };
+        // SAFETY: all pointers are to live values or null where that is allowed.
+        let major = unsafe {
+            (library.0.gss_acquire_cred_from)(
+                &mut minor,
+                name.handle,
+                u32::MAX,
+                &mechanisms,
+                ACCEPT,
+                &store,
+                &mut credential.handle,
+                null_mut(),
+                &mut credential.lifetime_s,
+            )
+        };
+        library.check("no key of the service", major, minor)?;
         Ok(credential)
     }
 }
