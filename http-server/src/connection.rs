@@ -25,6 +25,7 @@ use crate::Limits;
 use crate::activity::{Activity, Phase};
 use crate::outgoing::{Content, Outgoing};
 use crate::peer_io::PeerIo;
+use crate::places::PeerKey;
 use crate::service::Service;
 
 /// Bytes of a connection's send buffer (`SO_SNDBUF`; Linux doubles the figure for its overhead).
@@ -51,6 +52,7 @@ pub(crate) async fn run<S: Service>(
     activity: Arc<Activity>,
     limits: Limits,
     closing: Closing,
+    peer: PeerKey,
 ) {
     if let Err(error) = set_options(&stream, SEND_BUFFER_BYTES, limits.stall_timeout) {
         tracing::debug!(%error, "cannot set options of a web connection");
@@ -62,7 +64,8 @@ pub(crate) async fn run<S: Service>(
         limits.stall_timeout,
     );
     let (phases, counts) = (Arc::clone(&activity), Arc::clone(&closing.refusals));
-    let answering = service_fn(move |request| {
+    let answering = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         let (service, activity) = (Arc::clone(&service), Arc::clone(&activity));
         let counts = Arc::clone(&counts);
         async move { Ok::<_, Infallible>(answer(&*service, request, activity, &limits, &counts).await) }

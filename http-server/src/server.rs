@@ -145,6 +145,7 @@ impl<S: Service> Serving<S> {
             Arc::clone(&activity),
             self.limits,
             closing,
+            peer,
         ));
         let place = Place {
             peer,

@@ -14,6 +14,7 @@ pub trait Service: Send + Sync + 'static {
     type Body: Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static;
 
     /// Answers a request, whose body has been read within
-    /// [`Limits::body_bytes`](crate::Limits::body_bytes).
+    /// [`Limits::body_bytes`](crate::Limits::body_bytes). Its extensions have the peer's
+    /// [`PeerKey`](crate::PeerKey).
     fn answer(&self, request: Request<Bytes>) -> impl Future<Output = Response<Self::Body>> + Send;
 }
