@@ -17,6 +17,7 @@ mod read_labels;
 mod read_log;
 mod read_logs;
 mod read_node;
+mod read_pages;
 mod read_policy;
 mod read_proxy;
 mod read_runtimes;
@@ -40,8 +41,8 @@ pub use reading::{ChangedProperty, Reading};
 pub use sections::{
     AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,
     ContainerExecutor, ExecutorConfig, HealthConfig, KerberosConfig, LogAggregationConfig,
-    LogConfig, MonitorConfig, NodeLabelsConfig, ProviderConfig, ProviderSource, RecoveryConfig,
-    ResourceManagerConfig, SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
+    LogConfig, MonitorConfig, NodeLabelsConfig, PageProofConfig, ProviderConfig, ProviderSource,
+    RecoveryConfig, ResourceManagerConfig, SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
 };
 pub use values::MinimumVersion;
 

@@ -28,6 +28,7 @@ mod error;
 mod health;
 mod identity_check;
 mod kerberos;
+mod pages;
 mod parts;
 mod ports;
 mod process;

@@ -42,7 +42,7 @@ const DISTRIBUTIONS: [(&str, Verdict); 10] = [
         "tdp-1",
         Refused(&[
             "yarn.nodemanager.keytab",
-            "hadoop.http.authentication.type",
+            "hadoop.http.authentication.kerberos.keytab",
             "yarn.http.policy",
             "yarn.nodemanager.aux-services.spark_shuffle.class",
             "yarn.nodemanager.aux-services.spark3_shuffle.class",

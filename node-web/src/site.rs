@@ -25,6 +25,7 @@ mod lookup;
 mod model;
 mod pages;
 mod process;
+mod proven;
 mod range;
 mod redirect;
 mod rest;
@@ -53,6 +54,7 @@ use tokio::time::timeout;
 
 pub use aggregated::{OpenRemoteLog, RemoteLog, RemoteLogs, RemoteReader};
 pub use log_level::LogLevels;
+pub use proven::{KerberosPages, TokenJudge, Verdict};
 pub use server::{WebError, WebServer};
 pub use stuck::StuckParts;
 
@@ -102,6 +104,8 @@ pub struct WebOptions {
     /// Host names that a request may name besides the node's own
     /// (`yarn.nodemanager.agent.web.hosts`); `*` allows all.
     pub hosts: Vec<String>,
+    /// Proof of callers by Kerberos; `None`: their names are believed.
+    pub kerberos: Option<Arc<KerberosPages>>,
     /// Access rules: who may see what.
     pub access: Arc<AccessRules>,
     /// Properties in force, for `/conf`.
@@ -124,6 +128,7 @@ impl Default for WebOptions {
             remote_logs: None,
             utc_offset: UtcOffset::UTC,
             hosts: Vec::new(),
+            kerberos: None,
             access: Arc::default(),
             properties: Arc::default(),
             limits: Limits::default(),
@@ -209,13 +214,14 @@ impl<S: NodeSource> Site<S> {
             }
             Err(bad) => return pages::refusal(StatusCode::BAD_REQUEST, &bad.to_string()),
         };
-        let Caller { name, cookie } = self
-            .callers
-            .caller(request.headers(), &target, wall_clock());
-        let open = matches!(target.segments.as_slice(), [first, ..] if first == "health" || first == "static");
-        if name.is_none() && !open && !self.options.access.anonymous_allowed {
-            return access::nameless();
-        }
+        let Caller {
+            name,
+            cookie,
+            challenge,
+        } = match self.caller(request, &target).await {
+            Ok(caller) => caller,
+            Err(refusal) => return refusal,
+        };
         let mut answer = if *request.method() == Method::OPTIONS {
             // Clients of Hadoop ask so for their cookie (`PseudoAuthenticator`).
             with_methods(text(StatusCode::OK, ""))
@@ -224,6 +230,10 @@ impl<S: NodeSource> Site<S> {
         };
         if let Some(cookie) = cookie {
             answer.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
+        if let Some(challenge) = challenge {
+            let headers = answer.headers_mut();
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         answer
     }

@@ -191,6 +191,20 @@ pub fn kerberos() -> Result<(), String> {
     test_support::realm::is_possible()
 }
 
+/// Requires curl with Kerberos.
+///
+/// # Errors
+/// With the reason why there is none.
+pub fn curl_with_kerberos() -> Result<(), String> {
+    let output = Command::new("curl").arg("--version").output();
+    let output = output.map_err(|error| format!("`curl` does not run: {error}"))?;
+    if String::from_utf8_lossy(&output.stdout).contains("GSS-API") {
+        Ok(())
+    } else {
+        Err("curl has no Kerberos (GSS-API)".to_owned())
+    }
+}
+
 fn runs(program: &str, arguments: &str) -> Result<(), String> {
     let status = Command::new(program)
         .args(arguments.split(' '))

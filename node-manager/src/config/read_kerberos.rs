@@ -102,7 +102,7 @@ fn principal(reader: &mut PropertyReader<'_>) -> Option<String> {
 }
 
 /// Returns the end of a sentence that begins with the property, if a keytab cannot be used.
-fn keytab_defect(keytab: &Path) -> Option<String> {
+pub(super) fn keytab_defect(keytab: &Path) -> Option<String> {
     let opened = fs::metadata(keytab).and_then(|status| File::open(keytab).map(|_| status));
     let status = match opened {
         Ok(status) => status,

@@ -38,7 +38,8 @@ pub(super) const RUNTIME_TYPE: Protection = Protection {
     lack: "this agent has no such runtime: containers that ask for none run as plain processes",
 };
 
-const HTTP: Protection = Protection {
+/// Proof of callers of pages, by a class that this agent has not.
+pub(super) const HTTP: Protection = Protection {
     name: "hadoop.http.authentication.type",
     lack: "web pages are served without authentication",
 };
@@ -80,7 +81,7 @@ const ASKED_BY_FLAG: [&Protection; 2] = [&CSRF, &INTERMEDIATE_DATA];
 
 /// Protections that any text asks for, except those that stand for none.
 const ASKED_BY_TEXT: [(&Protection, &[&str]); 3] = [
-    (&HTTP, &["simple", "anonymous"]),
+    (&HTTP, &["simple", "anonymous", "kerberos"]),
     (
         &SASL_RESOLVER,
         &["org.apache.hadoop.security.SaslPropertiesResolver"],

@@ -15,7 +15,7 @@ use super::read_node::none_or_more;
 use super::read_policy::AUTHORIZATION;
 use super::read_security::lists_of_access;
 use super::sections::{ExecutorConfig, SchedulerConfig, WebConfig};
-use super::{keys, read_runtimes, read_users};
+use super::{keys, read_pages, read_runtimes, read_users};
 
 pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
     use OpportunisticContainersQueuePolicy::{ByQueueLen, ByResources};
@@ -215,14 +215,16 @@ pub(super) fn deletion(reader: &mut PropertyReader<'_>) -> DeletionConfig {
 pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
     http_policy(reader);
     let anonymous_allowed = reader.flag("hadoop.http.authentication.simple.anonymous.allowed");
+    let proof = read_pages::proof(reader);
     WebConfig {
-        acl_enabled: lists_of_access(reader, anonymous_allowed),
+        acl_enabled: lists_of_access(reader, anonymous_allowed && proof.is_none()),
         admin_acl: reader.untrimmed_text("yarn.admin.acl").unwrap_or_default(),
         filter_lists: reader.flag("yarn.webapp.filter-entity-list-by-user"),
         instrumentation_requires_admin: reader
             .flag("hadoop.security.instrumentation.requires.admin"),
         authorization: reader.flag(AUTHORIZATION),
         anonymous_allowed,
+        proof,
         hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
         shown: shown(reader.properties()),
     }

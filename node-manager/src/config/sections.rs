@@ -18,6 +18,7 @@ use node_script::Script;
 use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 use shuffle::ShuffleConfig;
+use web_auth::NameRules;
 use wire::kerberos::ServerPrincipal;
 use wire::protection::Protections;
 
@@ -322,10 +323,32 @@ pub struct WebConfig {
     pub authorization: bool,
     /// Serve callers without a name (`hadoop.http.authentication.simple.anonymous.allowed`).
     pub anonymous_allowed: bool,
+    /// Proof of callers by Kerberos; `None`: names are believed (`hadoop.http.authentication.type`).
+    pub proof: Option<PageProofConfig>,
     /// Host names that clients may use besides the node's own (`yarn.nodemanager.agent.web.hosts`).
     pub hosts: Vec<String>,
     /// Every property with the value in force, as `/conf` shows it.
     pub shown: Vec<ShownProperty>,
+}
+
+/// Proof of callers of pages by Kerberos (`hadoop.http.authentication.…`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageProofConfig {
+    /// Principal of the pages, whose host may be `_HOST`, or `HTTP` for all keys of the keytab
+    /// (`….kerberos.principal`).
+    pub service: String,
+    /// File with the key (`….kerberos.keytab`).
+    pub keytab: PathBuf,
+    /// File with the secret of cookies (`….signature.secret.file`).
+    pub secret_file: Option<PathBuf>,
+    /// How long a cookie is good (`….token.validity`).
+    pub validity: Duration,
+    /// What stands behind a cookie's value (`….cookie.path`, `….domain`, `….persistent`).
+    pub cookie_attributes: String,
+    /// Paths that need no proof (`….kerberos.endpoint.whitelist`).
+    pub open_paths: Vec<String>,
+    /// From principals to users (`hadoop.security.auth_to_local`).
+    pub rules: NameRules,
 }
 
 /// Admin socket.

@@ -3,6 +3,7 @@
 mod kerberos;
 mod labels;
 mod odd_values;
+mod pages;
 mod policy;
 mod proxy;
 mod security;

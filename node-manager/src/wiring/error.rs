@@ -4,6 +4,7 @@ use node_web::site::WebError;
 use state_store::StoreError;
 use thiserror::Error;
 
+use super::pages::PagesError;
 use crate::aux_services::ServiceFailed;
 use crate::node_identity::IdentityError;
 use crate::node_labels::ProviderError;
@@ -46,6 +47,9 @@ pub enum AgentError {
     /// The cluster is secure, and the library for that is missing.
     #[error("starting Kerberos (hadoop.security.authentication)")]
     Kerberos(#[source] gssapi::StartError),
+    /// Pages are to ask for Kerberos, and cannot.
+    #[error("starting the proof of callers of pages (hadoop.http.authentication.type)")]
+    Pages(#[from] PagesError),
     /// A thread or port cannot be had.
     #[error("starting {what}")]
     Start {

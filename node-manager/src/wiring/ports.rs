@@ -15,6 +15,7 @@ use wire::protocol::container_management::ContainerManagementService;
 use wire::server::{RpcServer, RpcServerBuilder, ServerAuth};
 
 use super::error::{AgentError, starting};
+use super::pages;
 use super::process::Process;
 use super::proxy::{self, ProxyPort};
 use super::service_manager::{self, Sockets};
@@ -72,6 +73,7 @@ impl Ports {
         let options = WebOptions {
             remote_logs: slices::remote_logs(config, &shared.files),
             log_levels: process.log_levels.clone(),
+            kerberos: pages::kerberos(config.web.proof.as_ref()).await?,
             ..slices::web(config, process.utc_offset, &descriptors, stuck)
         };
         let web = listen_web(config, shared, sockets, options).await?;

@@ -20,6 +20,7 @@ use node_view::snapshot::{About, MemoryChecks, Versions};
 use node_web::site::{RemoteReader, StuckParts, WebOptions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
+use web_auth::negotiation;
 use wire::client::{ClientAuth, ClientOptions};
 use wire::failover::{Endpoints, LinkConfig};
 use wire::protocol::resource_tracker;
@@ -100,14 +101,20 @@ pub(super) fn web(
     stuck: StuckParts,
 ) -> WebOptions {
     let defaults = WebOptions::default();
+    let mut limits = defaults.limits.within_descriptors(descriptors.web);
+    if config.web.proof.is_some() {
+        // A token has the caller's groups, where the KDC is a directory server.
+        limits.head_bytes = negotiation::HEADER_BYTES_MAX;
+    }
     WebOptions {
-        limits: defaults.limits.within_descriptors(descriptors.web),
+        limits,
         log_aggregation_enabled: config.logs.aggregation_enabled,
         log_server_url: config.logs.server_url.clone(),
         log_server_web_service_url: config.logs.server_web_service_url.clone(),
         remote_logs: None,
         utc_offset,
         hosts: config.web.hosts.clone(),
+        kerberos: None,
         access: Arc::new(access(config)),
         properties: config.web.shown.as_slice().into(),
         stuck,

@@ -3,18 +3,42 @@
 use std::sync::Arc;
 
 use access_control::{AccessRules, User};
-use hyper::StatusCode;
+use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
+use hyper::{Request, StatusCode};
 use node_view::snapshot::NodeSnapshot;
 
 use super::answer::{Answer, redirect, text};
+use super::caller::Caller;
+use super::target::Target;
 use super::viewer::Viewer;
-use super::{Site, last};
+use super::{Site, last, wall_clock};
 use crate::source::NodeSource;
 
 impl<S: NodeSource> Site<S> {
     fn rules(&self) -> &AccessRules {
         &self.options.access
+    }
+
+    /// Returns who asks: by Kerberos, or by a name that is believed.
+    ///
+    /// # Errors
+    /// The answer to a caller who has to prove itself, or to give a name.
+    pub(super) async fn caller(
+        &self,
+        request: &Request<Bytes>,
+        target: &Target,
+    ) -> Result<Caller, Answer> {
+        let now = wall_clock();
+        if let Some(kerberos) = &self.options.kerberos {
+            return kerberos.caller(request, now).await;
+        }
+        let caller = self.callers.caller(request.headers(), target, now);
+        let open = matches!(target.segments.as_slice(), [first, ..] if first == "health" || first == "static");
+        if caller.name.is_none() && !open && !self.rules().anonymous_allowed {
+            return Err(nameless());
+        }
+        Ok(caller)
     }
 
     /// Returns the reader of what the snapshot shows. The system is asked for groups only where
@@ -101,7 +125,7 @@ impl<S: NodeSource> Site<S> {
 
 /// Answers a request without a name where each must have one (Hadoop:
 /// `PseudoAuthenticationHandler`).
-pub(super) fn nameless() -> Answer {
+fn nameless() -> Answer {
     let why = "Authentication required: give your name as the parameter user.name.\n";
     let mut refusal = text(StatusCode::UNAUTHORIZED, why);
     let scheme = HeaderValue::from_static("PseudoAuth");

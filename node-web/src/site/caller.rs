@@ -18,7 +18,7 @@ use sha1::Sha1;
 use super::target::Target;
 
 /// Name of the cookie, as clients of Hadoop know it.
-const COOKIE: &str = "hadoop.auth";
+pub(super) const COOKIE: &str = "hadoop.auth";
 /// How long a cookie is good (Hadoop: `hadoop.http.authentication.token.validity`).
 const VALIDITY: Duration = Duration::from_secs(36_000);
 /// Longest name, in bytes. No system knows longer ones.
@@ -31,6 +31,8 @@ pub(super) struct Caller {
     pub(super) name: Option<String>,
     /// Cookie to send back.
     pub(super) cookie: Option<HeaderValue>,
+    /// Proof of the server to send back.
+    pub(super) challenge: Option<HeaderValue>,
 }
 
 /// The key of this agent's cookies, made anew at each start.
@@ -53,7 +55,7 @@ impl Callers {
         if let Some(name) = self.name_in_cookie(headers, now) {
             return Caller {
                 name: Some(name),
-                cookie: None,
+                ..Caller::default()
             };
         }
         let given = target.parameter("user.name");
@@ -61,6 +63,7 @@ impl Callers {
             Some(name) => Caller {
                 name: Some(name.to_owned()),
                 cookie: self.cookie(name, now),
+                challenge: None,
             },
             None => Caller::default(),
         }

@@ -24,6 +24,7 @@ mod bad_input;
 mod churn;
 mod contract;
 mod hadoop_scripts;
+mod kerberos_pages;
 mod many_masters;
 mod mini_rm;
 mod operate;

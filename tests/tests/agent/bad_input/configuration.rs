@@ -251,7 +251,7 @@ const UNPROTECTED: [(&str, &str); 5] = [
     ),
     ("yarn.intermediate-data-encryption.enable", "true"),
     ("yarn.nodemanager.webapp.rest-csrf.enabled", "true"),
-    ("hadoop.http.authentication.type", "kerberos"),
+    ("hadoop.http.authentication.type", "org.example.Handler"),
 ];
 
 const ACCEPT_UNSAFE: &str = "yarn.nodemanager.agent.accept-unsafe";
