@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use crate::launch::{Launcher, RunningProcess};
 
-pub use containers::{ContainerSampler, MemoryExceeded};
+pub use containers::{ContainerLook, ContainerSampler, MemoryExceeded};
 pub use limits::{MemoryKind, MemoryPolicy, MemoryUse};
 
 pub(crate) use message::amount;
@@ -101,8 +101,8 @@ pub struct Monitor {
 
 /// Receiver of measurements, called on the monitor's thread.
 pub trait Listener: Send + 'static {
-    /// A look is done.
-    fn measured(&self, sample: &Sample);
+    /// A look is done; `containers` are those that were looked at, in no order.
+    fn measured(&self, sample: &Sample, containers: &[ContainerLook]);
 
     /// A container uses too much memory. Told once for each.
     fn exceeded(&self, exceeded: MemoryExceeded);
@@ -204,7 +204,7 @@ impl Work {
             pressure_by_type: self.classes.sample(),
             took: now.elapsed(),
         };
-        listener.measured(&sample);
+        listener.measured(&sample, self.containers.looks());
         sample
     }
 }
@@ -230,7 +230,7 @@ mod tests {
     struct Deaf;
 
     impl Listener for Deaf {
-        fn measured(&self, _: &Sample) {}
+        fn measured(&self, _: &Sample, _: &[ContainerLook]) {}
 
         fn exceeded(&self, exceeded: MemoryExceeded) {
             panic!("{exceeded:?}");

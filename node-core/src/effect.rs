@@ -193,6 +193,8 @@ pub enum Observed {
     },
     /// A localization has succeeded or failed.
     Localized {
+        /// Id of the container.
+        id: ContainerId,
         /// Result of the localization.
         outcome: CallOutcome,
         /// Time from the order to the localizer until its answer.
@@ -202,6 +204,8 @@ pub enum Observed {
     },
     /// A container's process exists.
     Launched {
+        /// Id of the container.
+        id: ContainerId,
         /// Durations measured by the launch thread.
         timings: LaunchTimings,
         /// Duration since `startContainers` accepted the container.

@@ -54,6 +54,7 @@ impl Core {
                 took,
             } => {
                 self.observe(Observed::Localized {
+                    id,
                     outcome: CallOutcome::Error,
                     took,
                     resources: Vec::new(),
@@ -218,6 +219,7 @@ impl Core {
             (cache, resource.bytes)
         });
         self.observe(Observed::Localized {
+            id,
             outcome: CallOutcome::Ok,
             took,
             resources: sizes.collect(),
@@ -252,6 +254,7 @@ impl Core {
             let total_us = now_us.saturating_sub(container.accepted_us);
             tracing::debug!(container = %id, pid = process.pid, total_us, ?timings, "launched");
             self.observe(Observed::Launched {
+                id,
                 timings,
                 total: Duration::from_micros(total_us),
             });

@@ -334,18 +334,24 @@ impl AnswerBudget {
 fn count(metrics: &Metrics, observed: &Observed) {
     match observed {
         Observed::Note(note) => metrics.observe_note(note),
-        Observed::Completed { completion, .. } => metrics.observe_completion(completion),
+        Observed::Completed { completion, .. } => {
+            metrics.observe_completion(completion);
+            metrics.container_completed(completion.id);
+        }
         Observed::Localized {
+            id,
             outcome,
             took,
             resources,
         } => {
             metrics.observe_localization(*outcome, *took);
+            metrics.container_localized(*id, *took);
             for (cache, bytes) in resources {
                 metrics.observe_resource(*cache, *bytes);
             }
         }
-        Observed::Launched { timings, total } => {
+        Observed::Launched { id, timings, total } => {
+            metrics.container_launched(*id, *total);
             let prepare = Duration::from_micros(timings.prepare_us);
             metrics.observe_launch(LaunchPhase::Prepare, prepare);
             let spawn = Duration::from_micros(timings.spawn_us);
@@ -372,6 +378,7 @@ mod tests {
     fn what_resources_cost_is_counted_by_whether_they_were_there() {
         let metrics = Metrics::new();
         let observed = Observed::Localized {
+            id: test_support::ids::container(1),
             outcome: CallOutcome::Ok,
             took: Duration::from_secs(2),
             resources: vec![(CacheUse::Miss, 5), (CacheUse::Hit, 7)],

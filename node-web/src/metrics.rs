@@ -7,6 +7,7 @@
 //! does.
 
 mod calls;
+mod container_use;
 mod containers;
 mod decisions;
 mod family;
@@ -21,6 +22,7 @@ mod role_history;
 mod shuffle;
 mod usage;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,18 +31,20 @@ use amrm_proxy::observe::{Observation, Observer};
 use amrm_proxy::role_history::view::RoleHistoryView;
 use node_view::outcome::{CacheUse, CallOutcome};
 use prometheus::{Registry, TextEncoder};
-use records::MonoMillis;
+use records::{ContainerId, MonoMillis};
 use refusals::Refusals;
 use sched::{Completion, Note};
 
 use container_runtime::isolation::Availability;
-use container_runtime::monitor::Sample;
+use container_runtime::monitor::{ContainerLook, Sample};
 pub use labels::{LaunchPhase, Outcome, Port, RpcMethod};
 
 use node_view::snapshot::NodeSnapshot;
 
 pub use calls::Answered;
 use calls::CallSeries;
+use container_use::ContainerUses;
+pub use container_use::{ContainerUse, Statistics};
 pub use containers::{ContainerEnds, Launches, Localizations, Resources};
 
 use containers::ContainerSeries;
@@ -76,6 +80,7 @@ pub struct Metrics {
     node: NodeGauges,
     decisions: DecisionSeries,
     containers: ContainerSeries,
+    container_uses: ContainerUses,
     calls: CallSeries,
     refusals: RefusalSeries,
     logs: LogSeries,
@@ -100,6 +105,7 @@ impl Metrics {
             node: NodeGauges::new(&maker),
             decisions: DecisionSeries::new(&maker),
             containers: ContainerSeries::new(&maker),
+            container_uses: ContainerUses::default(),
             calls: CallSeries::new(&maker),
             refusals: RefusalSeries::new(&maker),
             logs: LogSeries::new(&maker),
@@ -193,10 +199,10 @@ impl Metrics {
         self.calls.observe_rpc(method, outcome, took);
     }
 
-    /// Returns the calls that this node has answered.
+    /// Returns the calls of this method that this node has answered.
     #[must_use]
-    pub fn answered(&self) -> Answered {
-        self.calls.answered()
+    pub fn answered(&self, method: RpcMethod) -> Answered {
+        self.calls.answered(method)
     }
 
     /// Returns the counts of what a port refuses, for its server.
@@ -213,6 +219,32 @@ impl Metrics {
     /// Takes in what the monitor measured.
     pub fn observe_sample(&self, sample: &Sample) {
         self.usage.observe(sample);
+    }
+
+    /// Takes in what the monitor measured of each container.
+    pub fn observe_containers(&self, looks: &[ContainerLook]) {
+        self.container_uses.observe(looks);
+    }
+
+    /// Records how long a container's resources took.
+    pub fn container_localized(&self, id: ContainerId, took: Duration) {
+        self.container_uses.localized(id, took);
+    }
+
+    /// Records how long it took from the acceptance of a container until it had a process.
+    pub fn container_launched(&self, id: ContainerId, took: Duration) {
+        self.container_uses.launched(id, took);
+    }
+
+    /// Forgets a container that has ended.
+    pub fn container_completed(&self, id: ContainerId) {
+        self.container_uses.completed(id);
+    }
+
+    /// Returns what is known of each container that is on the node and not new.
+    #[must_use]
+    pub fn container_uses(&self) -> BTreeMap<ContainerId, ContainerUse> {
+        self.container_uses.all()
     }
 
     /// Sets the gauges. Without a call they stand at zero.

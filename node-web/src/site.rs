@@ -53,6 +53,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 pub use aggregated::{OpenRemoteLog, RemoteLog, RemoteLogs, RemoteReader};
+pub use hadoop_beans::BeanOptions;
 pub use log_level::LogLevels;
 pub use proven::{KerberosPages, TokenJudge, Verdict};
 pub use server::{WebError, WebServer};
@@ -108,6 +109,8 @@ pub struct WebOptions {
     pub kerberos: Option<Arc<KerberosPages>>,
     /// Access rules: who may see what.
     pub access: Arc<AccessRules>,
+    /// What beans of `/jmx` say of the configuration.
+    pub beans: BeanOptions,
     /// Properties in force, for `/conf`.
     pub properties: Arc<[ShownProperty]>,
     /// Bounds on what clients can take.
@@ -130,6 +133,7 @@ impl Default for WebOptions {
             hosts: Vec::new(),
             kerberos: None,
             access: Arc::default(),
+            beans: BeanOptions::default(),
             properties: Arc::default(),
             limits: Limits::default(),
             stuck: StuckParts::new(Vec::new),
@@ -378,9 +382,10 @@ impl<S: NodeSource> Site<S> {
             return beans::jmx(&beans, target);
         }
         let metrics = Arc::clone(&self.metrics);
+        let options = self.options.beans;
         let reading = move || {
             let own = process::OwnUse::read();
-            let mut beans = hadoop_beans::beans(&node, &metrics, &own);
+            let mut beans = hadoop_beans::beans(&node, &metrics, &own, options);
             beans.extend(process::beans(&node, &metrics, &own, wall_clock()));
             beans
         };

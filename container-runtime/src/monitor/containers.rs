@@ -22,6 +22,19 @@ pub struct MemoryExceeded {
     pub diagnostics: String,
 }
 
+/// Use of one container in one look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContainerLook {
+    /// Id of the container.
+    pub id: ContainerId,
+    /// Its session leader.
+    pub pid: i32,
+    /// Whether the look before had the container too: only then is its CPU time known.
+    pub was_known: bool,
+    /// What its processes use.
+    pub used: Utilization,
+}
+
 /// Looks at the processes of containers, again and again. It remembers one look.
 #[derive(Debug)]
 pub struct ContainerSampler {
@@ -34,6 +47,8 @@ pub struct ContainerSampler {
     known: BTreeSet<ContainerId>,
     /// Containers reported to exceed a limit, as long as they exist.
     reported: BTreeSet<ContainerId>,
+    /// Containers of the last sample.
+    looks: Vec<ContainerLook>,
 }
 
 impl ContainerSampler {
@@ -46,7 +61,14 @@ impl ContainerSampler {
             processes: Processes::new(),
             known: BTreeSet::new(),
             reported: BTreeSet::new(),
+            looks: Vec::new(),
         }
+    }
+
+    /// Returns the containers of the last sample, in no order.
+    #[must_use]
+    pub fn looks(&self) -> &[ContainerLook] {
+        &self.looks
     }
 
     /// Samples the containers with these leaders. `elapsed`: time since the previous sample.
@@ -59,6 +81,7 @@ impl ContainerSampler {
         exceeded: &dyn Fn(MemoryExceeded),
     ) -> PerExecutionType<Utilization> {
         let mut sums = PerExecutionType::<Utilization>::default();
+        self.looks.clear();
         if running.is_empty() && self.known.is_empty() {
             self.processes.forget_all();
             return sums;
@@ -78,13 +101,20 @@ impl ContainerSampler {
                 .map_or(ExecutionType::Guaranteed, |spec| spec.execution_type);
             let used = self.memory_of(members);
             let ticks = members.iter().map(|member| member.used_ticks).sum();
-            *sums.of(execution_type) += Utilization {
-                pmem_mb: used.pmem_bytes / MIB,
-                vmem_mb: used.vmem_bytes / MIB,
-                cpu_vcores: vcores(ticks, elapsed),
+            let look = ContainerLook {
+                id: process.container_id,
+                pid: process.pid,
+                was_known: self.known.contains(&process.container_id),
+                used: Utilization {
+                    pmem_mb: used.pmem_bytes / MIB,
+                    vmem_mb: used.vmem_bytes / MIB,
+                    cpu_vcores: vcores(ticks, elapsed),
+                },
             };
+            *sums.of(execution_type) += look.used;
+            self.looks.push(look);
             if let Some(spec) = process.spec
-                && self.known.contains(&process.container_id)
+                && look.was_known
                 && !self.reported.contains(&process.container_id)
                 && let Some(report) = self.judge(process, members, used, spec.resource.memory_mb)
             {
@@ -226,8 +256,13 @@ mod tests {
         let used = container.sample();
         assert!((90..400).contains(&used.opportunistic.pmem_mb), "{used:?}");
         assert_eq!(used.guaranteed, Utilization::default());
+        let [look] = container.sampler.looks() else {
+            panic!("{:?}", container.sampler.looks());
+        };
+        assert_eq!((look.used, look.was_known), (used.opportunistic, false));
         assert_eq!(container.reported(), []);
         container.sample();
+        assert!(container.sampler.looks()[0].was_known);
         container.sample();
         assert_eq!(container.reported(), [MemoryKind::Physical]);
         let reports = container.reported.borrow();

@@ -256,16 +256,17 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
     let mut recorded = Vec::new();
     for effect in node.core.take_effects() {
         if let Effect::Observe(Observed::Localized {
+            id,
             outcome,
             took,
             resources,
         }) = effect
         {
-            recorded.push((outcome, took, resources));
+            recorded.push((id, outcome, took, resources));
         }
     }
     let resources = vec![(CacheUse::Miss, 5), (CacheUse::Hit, 7)];
-    let expected = (CallOutcome::Ok, Duration::from_secs(2), resources);
+    let expected = (id, CallOutcome::Ok, Duration::from_secs(2), resources);
     assert_eq!(recorded, [expected]);
 }
 

@@ -327,6 +327,7 @@ pub(super) fn monitor(reader: &mut PropertyReader<'_>) -> MonitorConfig {
             "yarn.nodemanager.vmem-pmem-ratio",
             VMEM_RATIO_MIN..=f64::MAX,
         ),
+        container_metrics: reader.flag("yarn.nodemanager.container-metrics.enable"),
         smaps_based_rss: reader
             .flag("yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled"),
     }

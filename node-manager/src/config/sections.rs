@@ -393,6 +393,8 @@ pub struct MonitorConfig {
     pub vmem_pmem_ratio: f64,
     /// Count resident memory by mapping, without what files back.
     pub smaps_based_rss: bool,
+    /// Show each container in `/jmx` (`yarn.nodemanager.container-metrics.enable`).
+    pub container_metrics: bool,
 }
 
 /// Configuration of the recovery after a restart.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
-use container_runtime::monitor::{Listener, MemoryExceeded, Monitor, Sample};
+use container_runtime::monitor::{ContainerLook, Listener, MemoryExceeded, Monitor, Sample};
 use file_worker::{Pool, PoolConfig, Program, Security};
 use hadoop_conf::Site;
 use hadoop_fs::{Caller, FileSystems};
@@ -124,8 +124,9 @@ struct MonitorListener {
 }
 
 impl Listener for MonitorListener {
-    fn measured(&self, sample: &Sample) {
+    fn measured(&self, sample: &Sample, containers: &[ContainerLook]) {
         self.metrics.observe_sample(sample);
+        self.metrics.observe_containers(containers);
     }
 
     fn exceeded(&self, exceeded: MemoryExceeded) {

@@ -17,7 +17,7 @@ use node_admin::access::AdminRules;
 use node_core::recovery::boot_number;
 use node_core::{CoreConfig, LogAggregation, Machine, ServiceMetadata};
 use node_view::snapshot::{About, MemoryChecks, Versions};
-use node_web::site::{RemoteReader, StuckParts, WebOptions};
+use node_web::site::{BeanOptions, RemoteReader, StuckParts, WebOptions};
 use sched::{ContainerSchedulerConfig, VmemPmemRatio};
 use time::UtcOffset;
 use web_auth::negotiation;
@@ -116,6 +116,11 @@ pub(super) fn web(
         hosts: config.web.hosts.clone(),
         kerberos: None,
         access: Arc::new(access(config)),
+        beans: BeanOptions {
+            localizer_port: config.addresses.localizer.port,
+            is_secure: config.kerberos.is_some(),
+            with_containers: config.monitor.container_metrics,
+        },
         properties: config.web.shown.as_slice().into(),
         stuck,
         log_levels: None,

@@ -6,18 +6,20 @@ use node_view::outcome::CallOutcome;
 use prometheus::{Histogram, IntCounter};
 
 use super::family::{Maker, PerLabel, PerPair};
-use super::labels::{Label, RpcMethod};
+use super::labels::RpcMethod;
 
 /// Seconds. A round trip near by takes a millisecond, the RPC time-out is the worst.
 const CALL_BUCKETS: [f64; 11] = [
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0,
 ];
 
-/// Calls that this node has answered since the agent started.
+/// Calls of a method that this node has answered since the agent started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Answered {
     /// Number of calls.
     pub count: u64,
+    /// Those of them that were done.
+    pub done: u64,
     /// How long they took together, from the whole request until the answer is handed over.
     pub seconds: f64,
 }
@@ -66,12 +68,12 @@ impl CallSeries {
         self.registrations.of(outcome).inc();
     }
 
-    pub(super) fn answered(&self) -> Answered {
-        let of_method = |method: &RpcMethod| self.rpc_seconds.of(*method);
-        let series = || RpcMethod::ALL.iter().map(of_method);
+    pub(super) fn answered(&self, method: RpcMethod) -> Answered {
+        let took = self.rpc_seconds.of(method);
         Answered {
-            count: series().map(Histogram::get_sample_count).sum(),
-            seconds: series().map(Histogram::get_sample_sum).sum(),
+            count: took.get_sample_count(),
+            done: self.rpc_calls.of(method, CallOutcome::Ok).get(),
+            seconds: took.get_sample_sum(),
         }
     }
 

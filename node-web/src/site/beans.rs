@@ -11,25 +11,25 @@ use super::target::Target;
 #[derive(Debug)]
 pub(super) struct Bean {
     name: String,
-    modeler_type: &'static str,
+    modeler_type: String,
     attributes: Vec<(String, Value)>,
 }
 
 impl Bean {
     pub(super) fn new(
         name: impl Into<String>,
-        modeler_type: &'static str,
+        modeler_type: impl Into<String>,
         attributes: impl IntoIterator<Item = (String, Value)>,
     ) -> Self {
         Self {
             name: name.into(),
-            modeler_type,
+            modeler_type: modeler_type.into(),
             attributes: attributes.into_iter().collect(),
         }
     }
 
     /// Returns the document, with the attribute of this name or all.
-    fn document(&self, only: Option<&str>) -> Value {
+    pub(super) fn document(&self, only: Option<&str>) -> Value {
         let mut document = Map::from_iter([
             ("name".to_owned(), json!(self.name)),
             ("modelerType".to_owned(), json!(self.modeler_type)),

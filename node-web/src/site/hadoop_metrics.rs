@@ -151,6 +151,8 @@ fn counters(node: &NodeSnapshot, metrics: &Metrics) -> Vec<Metric> {
         metric(COUNTER, "ContainersCompleted", "Containers that ended with 0", ends.completed),
         metric(COUNTER, "ContainersFailed", "Containers that failed", ends.failed),
         metric(COUNTER, "ContainersKilled", "Containers that were ended", ends.killed),
+        // Only an ApplicationMaster orders it here.
+        metric(COUNTER, "ContainersRolledBackOnFailure", "Containers that the node has rolled back by itself", 0),
         metric(COUNTER, "ContainerLaunchDurationNumOps", "Launches that worked", launches.count),
         metric(GAUGE, "ContainerLaunchDurationAvgTime", "Mean time of a launch in milliseconds", average_ms),
     ]
@@ -244,6 +246,8 @@ fn look(look: &Look) -> Vec<Metric> {
         metric(GAUGE, "NodeUsedMemGB", "Memory of the machine in use in GB, rounded down", node.pmem_mb / MIB_PER_GIB),
         metric(GAUGE, "NodeUsedVMemGB", "Virtual memory of the machine in use in GB, rounded down", node.vmem_mb / MIB_PER_GIB),
         metric(GAUGE, "NodeCpuUtilization", "Processors of the machine that are busy", node.cpu_vcores),
+        // There are none that this agent would use.
+        metric(GAUGE, "NodeGpuUtilization", "GPUs of the machine that are busy", 0.0),
         metric(GAUGE, "ContainersMonitorCostTime", "Time that measuring took in milliseconds", took_ms),
     ]
 }

@@ -58,9 +58,10 @@ pub(super) fn beans(
     beans
 }
 
+/// Returns a bean with the attributes that are known.
 pub(super) fn bean(
     name: &str,
-    modeler_type: &'static str,
+    modeler_type: &str,
     attributes: impl IntoIterator<Item = (&'static str, Option<Value>)>,
 ) -> Bean {
     let known = attributes

@@ -8,6 +8,7 @@
 
 mod access;
 mod audit;
+mod beans;
 mod ends;
 mod health;
 mod heartbeats;

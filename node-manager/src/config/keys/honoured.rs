@@ -68,6 +68,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.resource-monitor.interval-ms", Some("3000"), Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-monitor.interval-ms", None, Millis),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-monitor.procfs-tree.smaps-based-rss.enabled", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.nodemanager.container-metrics.enable", Some("true"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.container-monitor.enabled", Some("true"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.resource.memory.enforced", Some("true"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.aux-services", None, List),

@@ -65,7 +65,6 @@ pub(super) const LATER: &[Key] = &[
     key(Later, YarnDefault, "yarn.nodemanager.aux-services.manifest", None, Text),
     key(Later, YarnDefault, "yarn.nodemanager.aux-services.manifest.reload-ms", Some("0"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.container-executor.os.sched.priority.adjustment", None, Count),
-    key(Later, YarnDefault, "yarn.nodemanager.container-metrics.enable", Some("true"), Flag),
     key(Later, YarnDefault, "yarn.nodemanager.container-metrics.period-ms", Some("-1"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.container-metrics.unregister-delay-ms", Some("10000"), Millis),
     key(Later, YarnDefault, "yarn.nodemanager.webapp.cross-origin.enabled", Some("false"), Flag),
