@@ -142,7 +142,16 @@ pub fn command_with_jar(conf: &Path, jar: &Path, main_class: &str, heap_mb: u32)
 /// When there is no JDK or the jars cannot be downloaded.
 #[must_use]
 pub fn source_command(source: &Path) -> Command {
-    source_on(&crate::hadoop::jar_files(), source)
+    source_on(&[], &crate::hadoop::jar_files(), source)
+}
+
+/// Returns a command as [`source_command`] does, with these further options of the JVM.
+///
+/// # Panics
+/// When there is no JDK or the jars cannot be downloaded.
+#[must_use]
+pub fn source_command_with(options: &[OsString], source: &Path) -> Command {
+    source_on(options, &crate::hadoop::jar_files(), source)
 }
 
 /// Returns a command as [`source_command`] does, of a client with this configuration.
@@ -153,11 +162,12 @@ pub fn source_command(source: &Path) -> Command {
 pub fn source_command_at(conf: &Path, source: &Path) -> Command {
     let mut class_path = vec![conf.to_path_buf()];
     class_path.extend(crate::hadoop::jar_files());
-    source_on(&class_path, source)
+    source_on(&[], &class_path, source)
 }
 
-fn source_on(class_path: &[PathBuf], source: &Path) -> Command {
+fn source_on(options: &[OsString], class_path: &[PathBuf], source: &Path) -> Command {
     let mut command = bare(Vm::QuickStart, 256);
+    command.args(options);
     // Source-file mode refuses a class path with wildcards in some releases, so the jars are
     // listed.
     let class_path = std::env::join_paths(class_path).expect("no path of a jar contains a colon");

@@ -37,6 +37,7 @@ pub mod hostile_hdfs;
 pub mod http;
 pub mod java;
 pub mod java_nm;
+pub mod jmx_exporter;
 pub mod job_client;
 pub mod lab;
 pub mod loopback;

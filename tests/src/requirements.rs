@@ -78,6 +78,20 @@ pub fn spark() -> Result<(), String> {
     }
 }
 
+/// Requires Prometheus' exporter of Java's beans, in the cache or by Maven, and a compiler for what
+/// shows it a node's.
+///
+/// # Errors
+/// With what is missing.
+pub fn jmx_exporter() -> Result<(), String> {
+    jdk()?;
+    if crate::jmx_exporter::is_cached() {
+        Ok(())
+    } else {
+        runs("mvn", "--version")
+    }
+}
+
 /// Requires the programs that archives are made with (Debian: `libarchive-tools`, `zip`, `unzip`,
 /// `p7zip-full`, `python3`), and the compiler's package for `jar`.
 ///
