@@ -7,6 +7,7 @@ use tests::cluster::{Cluster, JOB_DEADLINE, SLOT_MB, STATE_DEADLINE};
 use tests::conf::Options;
 use tests::distributed_shell::{self, ContainerType, Job};
 use tests::native_shell::NativeShell;
+use tests::node::{Node, NodeKind};
 use tests::rm::RmKind;
 use tests::wait;
 use tests::yarn_logs::{contents, wait_aggregated, yarn_logs};
@@ -24,6 +25,17 @@ fn options() -> Options {
         .with(
             "yarn.nodemanager.remote-app-log-dir",
             "${hadoop.tmp.dir}/remote-logs",
+        )
+}
+
+/// Returns such options with the stock setting of HDP.
+fn indexed() -> Options {
+    let controller = "org.apache.hadoop.yarn.logaggregation.filecontroller.ifile.LogAggregationIndexedFileController";
+    options()
+        .with("yarn.log-aggregation.file-formats", "IndexedFormat,TFile")
+        .with(
+            "yarn.log-aggregation.file-controller.IndexedFormat.class",
+            controller,
         )
 }
 
@@ -73,13 +85,7 @@ fn yarn_logs_prints_what_containers_wrote_also_while_they_run() {
 #[test]
 fn yarn_logs_reads_the_indexed_format_also_while_containers_run() {
     tests::require!(java, hadoop);
-    let controller = "org.apache.hadoop.yarn.logaggregation.filecontroller.ifile.LogAggregationIndexedFileController";
-    let options = options()
-        .with("yarn.log-aggregation.file-formats", "IndexedFormat,TFile")
-        .with(
-            "yarn.log-aggregation.file-controller.IndexedFormat.class",
-            controller,
-        )
+    let options = indexed()
         .with("yarn.nodemanager.log-aggregation.compression-type", "gz")
         .with(
             "yarn.nodemanager.log-aggregation.roll-monitoring-interval-seconds",
@@ -88,6 +94,62 @@ fn yarn_logs_reads_the_indexed_format_also_while_containers_run() {
         .with("yarn.nodemanager.log-aggregation.debug-enabled", true);
     let cluster = start_cluster(&RmKind::Hadoop, 4, options);
     logs_of_a_running_application(&cluster, "indexedformat");
+}
+
+/// One reader takes one format for an application, so a cluster of both kinds of nodes needs it from
+/// each of them.
+#[test]
+fn yarn_logs_reads_one_application_of_a_java_node_and_of_ours_in_the_indexed_format() {
+    tests::require!(java, hadoop);
+    let cluster = start_cluster(&RmKind::Hadoop, 2, indexed());
+    let java = Node::start_registered(&cluster.lab, &NodeKind::Java, "java", &cluster.rm);
+    let gate = cluster.gate("both");
+    let command = format!("(echo $CONTAINER_ID; {})", gate.wait_command());
+    // With the ApplicationMaster they fill both nodes.
+    let mut shell = cluster.submit("mixed", &command, 3, ContainerType::Guaranteed);
+    let id = shell.application_id();
+    wait::until("all containers at the gate", STATE_DEADLINE, || {
+        let begun = [&cluster.node, &java].map(|node| {
+            let outputs = node.logs(&id).files("stdout");
+            outputs
+                .values()
+                .filter(|text| text.starts_with("container_"))
+                .count()
+        });
+        wait::check(
+            begun.iter().sum::<usize>() == 3 && begun[1] > 0,
+            format!("{begun:?}"),
+        )
+    });
+    gate.open();
+    shell.assert_succeeds(JOB_DEADLINE);
+    wait_aggregated(&cluster.rm, &id);
+    let mut files = [&cluster.node, &java].map(|node| node.id().replace(':', "_"));
+    files.sort();
+    let folder = remote_folder_of(&cluster, "indexedformat", &id);
+    assert_eq!(remote_names(&folder), files);
+    let printed = yarn_logs(&cluster.lab, &["-applicationId", &id]);
+    let mut outputs = contents(&printed, "stdout");
+    outputs.retain(|output| !output.is_empty());
+    outputs.sort_unstable();
+    let headings = printed
+        .lines()
+        .filter(|line| line.starts_with("Container: "));
+    let mut told: Vec<_> = headings
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(told.len(), 4, "{printed}");
+    let of_shell: Vec<_> = told[1..].iter().map(|id| format!("{id}\n")).collect();
+    assert_eq!(outputs, of_shell, "{printed}");
+    // Each file was read: the reader names it with its containers.
+    for file in files {
+        assert!(
+            printed.contains(&format!(" on {file}")),
+            "{file}: {printed}"
+        );
+    }
 }
 
 /// A container writes a file that its application names as rolled, and one that only ends with it.
