@@ -42,10 +42,18 @@ struct Lab {
 
 impl Lab {
     fn start(base: &Path, change: impl FnOnce(&mut Properties, &Path)) -> Self {
+        Self::start_program(Path::new(AGENT), base, change)
+    }
+
+    fn start_program(
+        program: &Path,
+        base: &Path,
+        change: impl FnOnce(&mut Properties, &Path),
+    ) -> Self {
         let disk = base.join("disk");
         fs::create_dir(&disk).unwrap();
         small_disk(&disk, SMALL);
-        let cluster = ScriptedCluster::start_with(AGENT, |site| {
+        let cluster = ScriptedCluster::start_with(program.to_str().unwrap(), |site| {
             site.set("yarn.nodemanager.disk-health-checker.enable", false);
             change(site, &disk);
         });
@@ -111,8 +119,12 @@ impl Lab {
 
     /// Starts the agent again and waits until it serves.
     fn start_again(&mut self) {
+        self.start_program_again(Path::new(AGENT));
+    }
+
+    fn start_program_again(&mut self, program: &Path) {
         let registrations = self.cluster.rm.with(|tracker| tracker.registrations.len());
-        self.cluster.node.start_agent_again(Path::new(AGENT));
+        self.cluster.node.start_agent_again(program);
         let (rm, am) = (&self.cluster.rm, &mut self.cluster.am);
         rm.wait_registrations(registrations + 1);
         wait::until("a connection", DEADLINE, || {
@@ -280,6 +292,42 @@ fn a_log_that_takes_nothing_ends_no_part_of_the_agent() {
             .set("yarn.nodemanager.address", format!("127.0.0.1:{port}"));
     });
     cluster.assert_serves();
+}
+
+/// Hadoop's scripts have the agent write its log beside the file of its standard output.
+#[test]
+fn a_log_file_on_a_full_or_read_only_disk_keeps_no_agent_from_serving() {
+    let name = "a_log_file_on_a_full_or_read_only_disk_keeps_no_agent_from_serving";
+    run(name, |base| {
+        let script = base.join("agent");
+        let log = base.join("disk/nm.log");
+        let text = format!(
+            "#!/bin/bash\nexport NM_AGENT_LOG_FILE='{}'\nexec '{AGENT}' \"$@\"\n",
+            log.display()
+        );
+        write_program(&script, &text);
+        let port = Port::reserve().release();
+        let mut lab = Lab::start_program(&script, base, |site, _| {
+            site.set("yarn.nodemanager.address", format!("127.0.0.1:{port}"));
+        });
+        lab.cluster.assert_serves();
+        let filler = lab.fill();
+        lab.cluster.assert_serves();
+        let before = fs::read_to_string(&log).unwrap();
+        fs::remove_file(filler).unwrap();
+        lab.cluster.assert_serves();
+        wait::until("lines behind those before", DEADLINE, || {
+            let now = fs::read_to_string(&log).unwrap();
+            wait::check(now.len() > before.len() && now.starts_with(&before), now)
+        });
+        lab.cluster.node.process.kill();
+        set_writable(&lab.disk, false);
+        lab.start_program_again(&script);
+        lab.cluster.assert_serves();
+        let told = lab.cluster.node.process.log();
+        let said = format!("{} (NM_AGENT_LOG_FILE) cannot be written", log.display());
+        assert!(told.contains(&said), "{told}");
+    });
 }
 
 /// A service manager decides by the exit status whether it starts the agent again.
