@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{Findings, Intent, SOCKET_PATH_MAX};
 use crate::record::Adoption;
-use crate::scan::{JavaNode, Scan, StartedBy};
+use crate::scan::{JavaNode, Scan, Start, StartedBy};
 use crate::text::{shown, shown_path};
 
 /// A reason that `--go` does nothing, with what to do about it.
@@ -70,6 +70,12 @@ pub enum Refusal {
          nodemanager` first, or follow \"Step by step\" in operators.md", .0
     )]
     NoScripts(String),
+    /// supervisord keeps the node running, and would start it again whoever ends it.
+    #[error(
+        "supervisord runs the Java node as {0}, and starts it again when it ends: link the profile by \
+         hand (\"supervisord\" in operators.md), and restart {0} with supervisorctl"
+    )]
+    Supervisord(String),
     /// The file of the process id is another process's.
     #[error(
         "{file} has the id of another process that runs, {pid}: with it Hadoop's scripts would stop \
@@ -147,7 +153,9 @@ fn of_nodes(scan: &Scan, intent: &Intent) -> Vec<Refusal> {
     let (Some(start), [node]) = (&scan.start, &scan.nodes[..]) else {
         return all;
     };
-    if !node.is_of_scripts {
+    if let Some(program) = supervised(start, node) {
+        all.push(Refusal::Supervisord(program));
+    } else if !node.is_of_scripts {
         all.push(Refusal::NoScripts(match &start.by {
             StartedBy::Unit(name) => format!("the unit {name}"),
             StartedBy::Daemon | StartedBy::Hand => "somebody".to_owned(),
@@ -165,6 +173,17 @@ fn of_nodes(scan: &Scan, intent: &Intent) -> Vec<Refusal> {
         all.push(Refusal::UnitNeedsRoot(name.clone()));
     }
     all
+}
+
+/// Returns the name by which supervisord knows the node, if it has started it; a daemon only has the
+/// variables of whoever started its starter.
+fn supervised(start: &Start, node: &JavaNode) -> Option<String> {
+    let environment = node.environment.as_ref()?;
+    let name = environment.get("SUPERVISOR_PROCESS_NAME")?;
+    let group = environment.get("SUPERVISOR_GROUP_NAME");
+    let group = group.filter(|group| !group.is_empty() && *group != name);
+    let name = group.map_or_else(|| shown(name), |group| shown(&format!("{group}:{name}")));
+    (start.by == StartedBy::Hand).then_some(name)
 }
 
 /// Returns paths that would be other paths once they are written.

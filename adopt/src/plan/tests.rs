@@ -148,6 +148,17 @@ fn whatever_is_not_as_it_should_be_is_refused_with_its_reason() {
     only("without Hadoop's scripts", |it, _| {
         it.nodes[0].is_of_scripts = false
     });
+    only("supervisord runs the Java node as hadoop:nm", |it, _| {
+        let start = it.start.as_mut().unwrap();
+        start.by = StartedBy::Hand;
+        start.pid_file = None;
+        let node = &mut it.nodes[0];
+        node.is_of_scripts = false;
+        let environment = node.environment.as_mut().unwrap();
+        for (name, value) in [("PROCESS", "nm"), ("GROUP", "hadoop")] {
+            environment.insert(format!("SUPERVISOR_{name}_NAME"), value.to_owned());
+        }
+    });
     only("of another process that runs, 9", |it, _| {
         let start = it.start.as_mut().unwrap();
         start.by = StartedBy::Hand;

@@ -35,7 +35,7 @@ pub struct JavaNode {
     pub user: u32,
     /// Folder of its configuration by its environment; `None`: unknown.
     pub conf: Option<PathBuf>,
-    /// Variables of Hadoop and Java in the node's environment; `None`: this user may not read them.
+    /// Variables of Hadoop, Java and supervisord in the node's environment; `None`: this user may not read them.
     /// The values come from the user that started the node.
     pub environment: Option<BTreeMap<String, String>>,
     /// Whether Hadoop's scripts started it.
@@ -154,8 +154,13 @@ fn conf_of(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
 }
 
 fn of_hadoop(mut environment: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    const NAMES: [&str; 3] = [
+        "JAVA_HOME",
+        "SUPERVISOR_GROUP_NAME",
+        "SUPERVISOR_PROCESS_NAME",
+    ];
     environment.retain(|name, _| {
-        name == "JAVA_HOME" || ["HADOOP_", "YARN_"].iter().any(|it| name.starts_with(it))
+        NAMES.contains(&name.as_str()) || ["HADOOP_", "YARN_"].iter().any(|it| name.starts_with(it))
     });
     environment
 }

@@ -79,7 +79,12 @@ fn a_java_node_is_known_by_its_program_class_and_configuration() {
     let made = Made::new();
     made.java_node(
         7,
-        &["HADOOP_LOG_DIR=/log".to_owned(), "SECRET=x".to_owned()],
+        &[
+            "HADOOP_LOG_DIR=/log",
+            "SECRET=x",
+            "SUPERVISOR_PROCESS_NAME=nm",
+        ]
+        .map(str::to_owned),
     );
     // Others: a mere mention, a container that tests Hadoop, a node with another configuration.
     let mention = ["/usr/bin/grep", MAIN_CLASS];
@@ -101,6 +106,7 @@ fn a_java_node_is_known_by_its_program_class_and_configuration() {
     let environment = node.environment.as_ref().unwrap();
     assert_eq!(environment["HADOOP_LOG_DIR"], "/log");
     assert!(!environment.contains_key("SECRET"));
+    assert_eq!(environment["SUPERVISOR_PROCESS_NAME"], "nm");
     let others: Vec<_> = scan.others.iter().map(|node| node.process.pid).collect();
     assert_eq!(others, [10]);
     assert!(!scan.others[0].is_of_scripts);
