@@ -243,7 +243,12 @@ mod tests {
         ] {
             for _ in 0..count {
                 let latency = Duration::ZERO;
-                numbers.record(&Observation::Allocated { locality, latency });
+                let id = test_support::ids::container(1);
+                numbers.record(&Observation::Allocated {
+                    id,
+                    locality,
+                    latency,
+                });
             }
         }
         numbers.record(&Observation::Throttled(ThrottleReason::CallRate));

@@ -307,6 +307,7 @@ impl DistributedScheduler {
             }
             let latency_ms = context.now.mono.since(container.asked_at);
             actions.push(Action::Observe(Observation::Allocated {
+                id: container.container_id,
                 locality: container.locality,
                 latency: Duration::from_millis(latency_ms),
             }));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use records::ContainerId;
 use sched::Locality;
 
 use crate::call::{AmMethod, Timing};
@@ -57,6 +58,8 @@ pub enum Observation {
     },
     /// An opportunistic container was allocated by this node.
     Allocated {
+        /// Id of the container.
+        id: ContainerId,
         /// Distance between the container's node and the requested location.
         locality: Locality,
         /// Time since the container was requested.

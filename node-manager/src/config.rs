@@ -24,6 +24,7 @@ mod read_runtimes;
 mod read_security;
 mod read_services;
 mod read_tls;
+mod read_traces;
 mod read_users;
 mod read_work;
 mod reading;

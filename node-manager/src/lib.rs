@@ -43,6 +43,7 @@ mod reload_orders;
 pub mod resource_manager;
 pub mod secrets;
 mod service_authorization;
+mod traced;
 mod uploaded_logs;
 mod wiring;
 pub mod worker_channels;

@@ -20,6 +20,7 @@ use prost::Message;
 use records::{ApplicationId, ContainerId};
 use state_store::Urgency;
 use tokio::sync::{Notify, Semaphore};
+use traces::Traces;
 use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_yarn::{LocalizationStateProto, LocalizationStatusProto};
 use wire::token::Token;
@@ -32,6 +33,7 @@ use crate::event_writer::EventWriter;
 use crate::launch_plan::{PlanMaker, link_to};
 use crate::recovery::StateWriter;
 use crate::secrets::NodeSecrets;
+use crate::traced;
 use crate::worker_channels::LocalizationSender;
 
 /// Bytes of an answer to `getLocalizationStatuses`: two containers with as many resources as a
@@ -74,6 +76,8 @@ pub struct Performer {
     pub records: Option<StateWriter>,
     /// Writer of the record of the scheduler's events; `None`: they are not recorded.
     pub events: Option<EventWriter>,
+    /// Traces of containers; `None`: none are made.
+    pub traces: Option<Traces>,
 }
 
 impl Perform for Performer {
@@ -268,6 +272,9 @@ impl Performer {
 
     fn observe(&self, observed: Observed) {
         count(&self.metrics, &observed);
+        if let Some(traces) = &self.traces {
+            traced::tell(traces, &observed);
+        }
         audit::write(&observed);
     }
 }

@@ -20,6 +20,7 @@ mod proxy_looks;
 mod refused;
 mod role_history;
 mod shuffle;
+mod traces;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -58,6 +59,8 @@ use proxy::ProxySeries;
 use refused::RefusalSeries;
 pub use shuffle::ShuffleReading;
 use shuffle::ShuffleSeries;
+pub use traces::TraceReading;
+use traces::TraceSeries;
 pub use usage::Look;
 use usage::UsageSeries;
 
@@ -88,6 +91,7 @@ pub struct Metrics {
     usage: UsageSeries,
     shuffle: ShuffleSeries,
     kerberos: KerberosSeries,
+    traces: TraceSeries,
 }
 
 impl Metrics {
@@ -113,6 +117,7 @@ impl Metrics {
             usage: UsageSeries::new(&maker),
             shuffle: ShuffleSeries::new(&maker),
             kerberos: KerberosSeries::default(),
+            traces: TraceSeries::default(),
             registry,
         }
     }
@@ -270,6 +275,12 @@ impl Metrics {
         self.kerberos.watch(&Maker(&self.registry), Box::new(read));
     }
 
+    /// Makes `read` the source of the counts of traces, at each request for them. The first call
+    /// counts, and makes them.
+    pub fn watch_traces(&self, read: impl Fn() -> TraceReading + Send + Sync + 'static) {
+        self.traces.watch(&Maker(&self.registry), Box::new(read));
+    }
+
     /// Returns all series in Prometheus' text format 0.0.4.
     #[must_use]
     pub fn encode(&self) -> String {
@@ -277,6 +288,7 @@ impl Metrics {
         self.shuffle.refresh();
         self.refusals.refresh();
         self.kerberos.refresh();
+        self.traces.refresh();
         TextEncoder::new()
             .encode_to_string(&self.registry.gather())
             .expect("every family has a child and a string can always be written to")

@@ -13,7 +13,7 @@ use super::reading::Reading;
 use super::sections::{AdminConfig, Config};
 use super::{
     keys, read_admin, read_cgroups, read_events, read_kerberos, read_labels, read_log, read_logs,
-    read_node, read_policy, read_proxy, read_security, read_services, read_work,
+    read_node, read_policy, read_proxy, read_security, read_services, read_traces, read_work,
 };
 
 /// Suggestions take time, and nobody reads more.
@@ -170,6 +170,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
         aux_services: read_services::aux_services(reader, conf_dirs),
         node_labels: read_labels::node_labels(reader),
         log_level: read_log::log_level(reader),
+        traces: read_traces::traces(reader),
     }
 }
 

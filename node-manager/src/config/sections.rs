@@ -83,6 +83,9 @@ pub struct Config {
     /// Level of the agent's own log, with those of its parts
     /// (`yarn.nodemanager.agent.log.level`).
     pub log_level: String,
+    /// Collector of traces of containers (`yarn.nodemanager.agent.traces.endpoint`); `None`: none
+    /// are made.
+    pub traces: Option<traces::Endpoint>,
 }
 
 /// Addresses that the agent listens on.

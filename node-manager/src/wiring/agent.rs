@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amrm_proxy::config::FileAccess;
-use amrm_proxy::node_updates::NodeUpdateTask;
 use log_aggregation::LogAggregation;
 use node_core::{Attempts, Core, CoreParts, HealthEvent, Machine, RestoredState, WorkerEvent};
-use node_web::metrics::Metrics;
+use node_web::metrics::{Metrics, TraceReading};
 use sched::ContainerScheduler;
 use service::{Manager, Message, Vitals};
 use time::UtcOffset;
@@ -16,12 +15,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use traces::{Export, Traces};
 
 use super::error::AgentError;
 use super::health::{FirstVerdicts, HealthThreads};
 use super::kerberos;
 use super::parts::{self, Folders, Threads};
-use super::ports::Ports;
+use super::ports::{BesidePorts, Ports};
 use super::process::Process;
 use super::proxy;
 use super::recovery::Recovery;
@@ -96,7 +96,7 @@ impl Agent {
         let (handle, inbox) = core_task::channel();
         let mut recovery = Recovery::open(&config.recovery)?;
         let (environment, kept) = (&process.environment, recovery.as_mut());
-        let (shared, update_task) = make_shared(&config, environment, handle, kept).await?;
+        let (shared, beside) = make_shared(&config, environment, handle, kept).await?;
         let (reloader, orders) = Reloader::new(&config, &process, &shared);
         let mut ports = Ports::listen(&config, &process, &shared).await?;
         let mut folders = Folders::start(&config, &shared, recovery.as_ref())?;
@@ -132,7 +132,7 @@ impl Agent {
             parts::make_updater(&config, node, &shared, utilization, node_reports);
         let address = ports.address.clone();
         let tasks_stop = CancellationToken::new();
-        let mut tasks = ports.serve(&tasks_stop, update_task, orders);
+        let mut tasks = ports.serve(&tasks_stop, beside, orders);
         tasks.spawn(parts::watch_launcher(launcher_broken, tasks_stop.clone()));
         let beside = (reloader, localizer);
         start_tasks(&mut tasks, &shared, &process.manager, beside, &tasks_stop);
@@ -312,14 +312,13 @@ fn spawn_core(
     task
 }
 
-/// Makes the services that several parts hold, and, with the AMRMProxy, its task that updates
-/// nodes.
+/// Makes the services that several parts hold, and the tasks of some of them.
 async fn make_shared(
     config: &Config,
     environment: &BTreeMap<String, String>,
     handle: Handle,
     mut recovery: Option<&mut Recovery>,
-) -> Result<(Shared, Option<NodeUpdateTask>), AgentError> {
+) -> Result<(Shared, BesidePorts), AgentError> {
     // So that waits and pauses that began before this agent have a time.
     let clock = match recovery {
         Some(_) => Clock::of_machine(EARLIEST_MS),
@@ -346,7 +345,9 @@ async fn make_shared(
         user: named.unwrap_or_else(node_identity::own_user),
     };
     let kept = (files.clone(), recovery);
-    let (proxy, update_task) = proxy::make(config, clock, &metrics, &secrets, kept).unzip();
+    let (export, traces) = traces(config, &metrics).await?.unzip();
+    let observed = (&metrics, traces.clone());
+    let (proxy, updates) = proxy::make(config, clock, observed, &secrets, kept).unzip();
     let shared = Shared {
         clock,
         handle: handle.with_proxy(proxy.clone()).with_commits(commits),
@@ -354,6 +355,7 @@ async fn make_shared(
         vitals: Vitals::default(),
         heartbeat_now: Arc::default(),
         proxy,
+        traces,
         secrets,
         metrics,
         files,
@@ -363,7 +365,25 @@ async fn make_shared(
         identity,
         authorization: config.policies.clone().map(PortAuthorization::new),
     };
-    Ok((shared, update_task))
+    Ok((shared, BesidePorts { updates, export }))
+}
+
+/// Makes the traces of containers, if a collector is configured.
+async fn traces(
+    config: &Config,
+    metrics: &Metrics,
+) -> Result<Option<(Export, Traces)>, AgentError> {
+    let Some(endpoint) = &config.traces else {
+        return Ok(None);
+    };
+    let host = node_identity::node_host(&config.addresses.node).await?;
+    let (export, traces) = Export::new(endpoint.clone(), host);
+    let watched = traces.clone();
+    metrics.watch_traces(move || {
+        let traces::Reading { sent, dropped } = watched.reading();
+        TraceReading { sent, dropped }
+    });
+    Ok(Some((export, traces)))
 }
 
 /// Makes the core, which knows what the first check of the directories found.

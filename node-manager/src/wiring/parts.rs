@@ -395,6 +395,7 @@ pub(super) fn make_performer(
             .as_ref()
             .map(|outliving| outliving.writer.clone()),
         events: start_events(config)?,
+        traces: shared.traces.clone(),
     };
     Ok((performer, localizer_threads))
 }

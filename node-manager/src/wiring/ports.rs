@@ -11,6 +11,7 @@ use node_web::site::{WebError, WebOptions, WebServer};
 use records::NodeId;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use traces::Export;
 use wire::protocol::container_management::ContainerManagementService;
 use wire::server::{RpcServer, RpcServerBuilder, ServerAuth};
 
@@ -41,6 +42,15 @@ pub(super) struct Ports {
     proxy: Option<ProxyPort>,
     pub(super) services: ListeningServices,
     pub(super) address: NodeAddress,
+}
+
+/// Tasks that run with the ports.
+#[derive(Default)]
+pub(super) struct BesidePorts {
+    /// Task of the AMRMProxy that updates nodes.
+    pub(super) updates: Option<NodeUpdateTask>,
+    /// Task that sends traces.
+    pub(super) export: Option<Export>,
 }
 
 impl Ports {
@@ -107,12 +117,12 @@ impl Ports {
         })
     }
 
-    /// Serves all but the auxiliary services, which have threads of their own. With the ports runs
-    /// the task of the AMRMProxy that updates nodes.
+    /// Serves all but the auxiliary services, which have threads of their own. With the ports run
+    /// the tasks beside them.
     pub(super) fn serve(
         self,
         stop: &CancellationToken,
-        update_task: Option<NodeUpdateTask>,
+        beside: BesidePorts,
         reloads: ReloadOrders,
     ) -> JoinSet<&'static str> {
         let mut servers = JoinSet::new();
@@ -136,8 +146,15 @@ impl Ports {
         if let Some(proxy) = self.proxy {
             proxy.serve(stop, &mut servers);
         }
-        if let Some(update_task) = update_task {
+        if let Some(update_task) = beside.updates {
             servers.spawn(proxy::update_nodes(update_task, stop.clone()));
+        }
+        if let Some(export) = beside.export {
+            let stop = stop.clone();
+            servers.spawn(async move {
+                export.run(stop).await;
+                "the export of traces"
+            });
         }
         servers
     }

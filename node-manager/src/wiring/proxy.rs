@@ -11,6 +11,7 @@ use node_web::metrics::{Metrics, Port, ProxyReading};
 use sched::OpportunisticContainersQueuePolicy;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use traces::Traces;
 use wire::rpc::Authorize;
 use wire::server::{RpcServer, ServerAuth};
 
@@ -23,6 +24,7 @@ use crate::config::Config;
 use crate::descriptors::Descriptors;
 use crate::node_identity;
 use crate::secrets::NodeSecrets;
+use crate::traced::ProxyObserver;
 
 /// The proxy and the task that sends its promotions to their nodes.
 type MadeProxy = (Arc<AmrmProxy>, NodeUpdateTask);
@@ -31,7 +33,7 @@ type MadeProxy = (Arc<AmrmProxy>, NodeUpdateTask);
 pub(super) fn make(
     config: &Config,
     clock: Clock,
-    metrics: &Arc<Metrics>,
+    (metrics, traces): (&Arc<Metrics>, Option<Traces>),
     secrets: &Arc<NodeSecrets>,
     (files, recovery): (FileAccess, Option<&mut Recovery>),
 ) -> Option<MadeProxy> {
@@ -48,7 +50,10 @@ pub(super) fn make(
         node_keys: Arc::clone(secrets) as Arc<_>,
         files,
         looks: look_parts(config),
-        observer: Arc::clone(metrics) as Arc<_>,
+        observer: Arc::new(ProxyObserver {
+            metrics: Arc::clone(metrics),
+            traces,
+        }),
         clock: Arc::new(move || clock.now()),
     };
     let (proxy, update_task) = AmrmProxy::new(config.amrm_proxy.proxy.clone(), parts);

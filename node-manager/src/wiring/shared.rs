@@ -9,6 +9,7 @@ use node_web::metrics::Metrics;
 use records::NodeId;
 use service::Vitals;
 use tokio::sync::Notify;
+use traces::Traces;
 use users::Users;
 
 use super::kerberos::Identity;
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) heartbeat_now: Arc<Notify>,
     pub(super) proxy: Option<Arc<AmrmProxy>>,
+    /// Traces of containers; `None`: none are made.
+    pub(super) traces: Option<Traces>,
     /// File systems of resources, logs and role histories, and the user in whose name they are
     /// used.
     pub(super) files: FileAccess,

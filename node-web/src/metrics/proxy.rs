@@ -168,7 +168,9 @@ impl ProxySeries {
                 self.call_seconds.of(method).observe(seconds(timing.total));
                 self.own_seconds.of(method).observe(seconds(own));
             }
-            Observation::Allocated { locality, latency } => {
+            Observation::Allocated {
+                locality, latency, ..
+            } => {
                 self.allocated.of(AllocationLocality::from(*locality)).inc();
                 self.allocation_seconds.observe(latency.as_secs_f64());
             }

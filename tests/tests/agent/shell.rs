@@ -4,6 +4,7 @@ pub(crate) mod cluster;
 mod epochs;
 mod looks;
 mod role_history;
+mod traces;
 
 use nix::sys::signal::Signal;
 use tests::process::Process;

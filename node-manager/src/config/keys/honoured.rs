@@ -61,6 +61,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.resource.percentage-physical-cpu-limit", Some("100"), Percent),
     key(Honoured, YarnDefault, "yarn.nodemanager.resource.detect-hardware-capabilities", Some("false"), Flag),
     key(Honoured, YarnDefault, "yarn.nodemanager.webapp.address", Some("${yarn.nodemanager.hostname}:8042"), Address),
+    key(Honoured, Code, "yarn.nodemanager.agent.traces.endpoint", None, Text),
     key(Honoured, Code, "yarn.nodemanager.agent.web.hosts", None, List),
     key(Honoured, Code, "yarn.nodemanager.agent.admin.socket", Some("/run/nm-agent/admin.sock"), Paths),
     key(Honoured, Code, "yarn.nodemanager.agent.admin.group", None, Text),
