@@ -19,6 +19,7 @@
 
 mod masters;
 mod measure;
+mod scraped;
 mod table;
 
 use std::process::ExitCode;

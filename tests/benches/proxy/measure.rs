@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
 use crate::masters::{LastReport, Master, offering};
+use crate::scraped::Scraped;
 
 /// Nodes that the ResourceManager offers; Hadoop's default.
 const NODES: u16 = 10;
@@ -86,6 +87,8 @@ pub(crate) struct Figures {
     pub(crate) masters: i32,
     /// Calls of the only master.
     pub(crate) alone: Calls,
+    /// Calls of the only master while an exporter scrapes the node.
+    pub(crate) scraped: Scraped,
     /// Calls without asks of the only master, for each of [`LONG_LISTS`], with the node's CPU time
     /// for each in milliseconds.
     pub(crate) long_lists: [(Pairs, f64); 2],
@@ -155,10 +158,17 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
         .with(|tracker| tracker.heartbeat_interval_ms = HEARTBEAT_MS);
     let runtime = Runtime::new().expect("threads can be made");
     let mut first = peers.launch_all(1..=FIRST);
-    let (alone, long_lists) = runtime.block_on(async {
+    let web_port = peers.rm.wait_registrations(1).http_port();
+    let (alone, scraped, long_lists) = runtime.block_on(async {
         let mut master = Master::register(peers.proxy, first.remove(0)).await;
+        let counts = (effort.warm_up, effort.empty);
+        let scraped = Scraped::measure(web_port, &mut master, counts).await;
         let calls = Calls::measure(&peers, &mut master, effort).await;
-        (calls, long_lists(&peers, &mut master, effort).await)
+        (
+            calls,
+            scraped,
+            long_lists(&peers, &mut master, effort).await,
+        )
     });
     let (pipeline_kib, launched) = launch_rest(kind, &peers, effort);
     let before = rss_kib(&peers);
@@ -170,6 +180,7 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     Figures {
         masters: effort.masters,
         alone,
+        scraped,
         long_lists,
         among_all,
         in_turn,

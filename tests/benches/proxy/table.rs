@@ -42,6 +42,7 @@ impl Measured {
         let mut table = Table::default();
         let masters = self.ours.masters;
         self.calls(&mut table, "1 ApplicationMaster", |f| &f.alone, false);
+        self.scraped(&mut table);
         self.long_lists(&mut table);
         let all = format!("{masters} ApplicationMasters");
         self.calls(&mut table, &all, |f| &f.among_all, true);
@@ -79,6 +80,21 @@ impl Measured {
              (number of samples); the longest, named max, where there are fewer than 100\n\n{}",
             table.render()
         )
+    }
+
+    /// Adds the lines of calls while an exporter scrapes.
+    fn scraped(&self, table: &mut Table) {
+        let hadoops = self.hadoops.as_ref();
+        let of = |what: &str, times: fn(&Figures) -> &Samples| {
+            let call = format!("`allocate` without asks, {what}");
+            Row::new(call, Unit::Ms, times(&self.ours)).java(hadoops.map(times))
+        };
+        table.push(of("in turns with", |f| &f.scraped.without));
+        table.push(of("those while an exporter scrapes the node", |f| {
+            &f.scraped.with
+        }));
+        let rate = Row::new("its scrapes", Unit::PerSecond, self.ours.scraped.rate);
+        table.push(rate.java(hadoops.map(|f| f.scraped.rate)));
     }
 
     /// Adds the lines of calls with long lists.
