@@ -63,8 +63,8 @@ const MISSING: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// Numbers of the agent's that Hadoop does not have: what is free to the MiB, and the queue's
-/// length, which is greater than what waits while no opportunistic container is taken.
+/// Numbers of the agent's that Hadoop does not have: what is free to the MiB, and whether
+/// opportunistic containers are taken.
 const OUR_OWN: [&str; 2] = ["AvailableMB", "TakesOpportunisticContainers"];
 
 #[test]
