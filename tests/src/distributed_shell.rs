@@ -46,7 +46,8 @@ pub fn start(lab: &Lab, name: &str, job: &Job<'_>) -> JobClient {
     start_with(lab, name, job, &[])
 }
 
-/// Starts a client as [`start`] does, with more of its options.
+/// Starts a client as [`start`] does, with more of its options. `-master_memory` among them replaces
+/// the job's size for the ApplicationMaster.
 ///
 /// # Panics
 /// When it cannot be started.
@@ -55,11 +56,15 @@ pub fn start_with(lab: &Lab, name: &str, job: &Job<'_>, options: &[&str]) -> Job
     let text = |value: &str| OsString::from(value);
     let mut arguments = vec![text("-jar"), hadoop::jar(ARTIFACT).into_os_string()];
     arguments.extend(["-appname", name, "-shell_command", job.command].map(text));
-    for (option, value) in [
+    let sizes = [
         ("-num_containers", job.containers),
         ("-container_memory", job.memory_mb),
         ("-master_memory", job.memory_mb),
-    ] {
+    ];
+    let sizes = sizes
+        .into_iter()
+        .filter(|(option, _)| !options.contains(option));
+    for (option, value) in sizes {
         arguments.extend([text(option), text(&value.to_string())]);
     }
     arguments.push(text("-container_type"));

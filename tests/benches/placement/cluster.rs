@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tests::conf::{Options, Properties};
+use tests::distributed_shell::{self, ContainerType, Job};
 use tests::lab::Lab;
-use tests::native_shell::NativeShell;
+use tests::native_shell::{self, NativeShell};
 use tests::node::{Node, NodeKind};
 use tests::rm::{ResourceManager, RmKind};
 use tests::wait;
@@ -147,7 +148,6 @@ impl Cluster {
     }
 
     fn jobs(&mut self, jobs: u32, tasks: u32, command: &str) -> Seen {
-        let before = self.turned_away();
         // Their logs have these names.
         let first = self.submitted;
         self.submitted += jobs;
@@ -155,12 +155,15 @@ impl Cluster {
             .map(|job| self.submit(&format!("job-{job}"), tasks, command))
             .collect();
         let mut times = Vec::new();
+        let mut turned_away = 0;
         for mut shell in shells {
             let id = shell.application_id();
             let (status, log) = shell.outcome(JOBS_DEADLINE);
             assert_eq!(status, Some(0), "{log}");
             let ended = self.rm.wait_application(&id, "FINISHED", DEADLINE);
             times.push((time(&ended, "startedTime"), time(&ended, "finishedTime")));
+            let counts = native_shell::summary(&self.rm, &id).counts;
+            turned_away += counts.shed + counts.lost;
         }
         let first = times
             .iter()
@@ -170,7 +173,7 @@ impl Cluster {
         Seen {
             makespan_s: last - first,
             jobs_s: times.iter().map(|(begin, end)| end - begin).collect(),
-            turned_away: (self.turned_away() - before) / f64::from(jobs * tasks),
+            turned_away: f64::from(turned_away) / f64::from(jobs * tasks),
         }
     }
 
@@ -192,6 +195,34 @@ impl Cluster {
         NativeShell::start(&self.lab, Path::new(AGENT), name, &arguments)
     }
 
+    /// Runs Hadoop's DistributedShell with so many containers, each of which sleeps for so many
+    /// seconds. Returns the job's time in seconds, and how many containers the nodes have turned
+    /// away. The master asks for none again: the job fails with the first.
+    pub(crate) fn distributed_shell(
+        &mut self,
+        container_type: ContainerType,
+        containers: u32,
+        seconds: u32,
+    ) -> (f64, f64) {
+        let before = self.turned_away();
+        let name = format!("job-{}", self.submitted);
+        self.submitted += 1;
+        let job = Job {
+            command: &format!("sleep {seconds}"),
+            containers,
+            memory_mb: PLACE_MB,
+            container_type,
+        };
+        let master = MASTER_MB.to_string();
+        let options = ["-master_memory", &master];
+        let mut client = distributed_shell::start_with(&self.lab, &name, &job, &options);
+        let id = client.application_id();
+        client.assert_succeeds(JOBS_DEADLINE);
+        let ended = self.rm.wait_application(&id, "FINISHED", DEADLINE);
+        let took_s = time(&ended, "finishedTime") - time(&ended, "startedTime");
+        (took_s, self.turned_away() - before)
+    }
+
     /// Returns how many containers the agents among the nodes have refused or shed.
     fn turned_away(&self) -> f64 {
         let agents = self.workers.iter().filter(|(_, is_java)| !is_java);
@@ -205,6 +236,24 @@ impl Cluster {
             counts.map(|count| count.unwrap_or(0.0)).sum()
         };
         agents.map(of).sum()
+    }
+
+    /// Returns the calls of masters that waited for looks, with the largest bound in seconds below
+    /// which each part of them stays.
+    pub(crate) fn look_waits(&self) -> Vec<(String, f64)> {
+        let metrics = self.masters.get("/metrics").expect("the node answers");
+        let buckets = metrics.body.lines().filter_map(|line| {
+            let rest = line.strip_prefix("nm_agent_amrmproxy_look_seconds_bucket{le=\"")?;
+            let (bound, count) = rest.split_once("\"} ")?;
+            Some((bound.to_owned(), count.parse().ok()?))
+        });
+        buckets.collect()
+    }
+
+    /// Returns a node for containers.
+    pub(crate) fn worker(&self) -> &Node {
+        let mut agents = self.workers.iter().filter(|(_, is_java)| !is_java);
+        &agents.next().expect("agents are among the nodes").0
     }
 }
 
