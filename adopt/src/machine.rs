@@ -20,8 +20,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Limits on what is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time for the agent to register.
+    /// Time for the agent, and for the Java node, to register.
     pub register: Duration,
+    /// Time for the ResourceManager to tell whether the Java node is registered.
+    pub tell: Duration,
     /// Time for the Java node to listen.
     pub listen: Duration,
     /// Time for a node to end, and for a command to return.
@@ -57,6 +59,12 @@ pub trait AgentView {
 
     /// Returns the process that listens on a port, as far as this user may know.
     fn listener(&self, port: u16) -> Option<i32>;
+
+    /// Returns whether the Java node that runs with the configuration is registered.
+    ///
+    /// # Errors
+    /// The reason that it cannot be told.
+    fn java_is_registered(&self) -> Result<bool, String>;
 }
 
 /// Order to the manager of the node: Hadoop's scripts or a unit of systemd.

@@ -191,10 +191,12 @@ impl Run<'_> {
             let started = machine.order(adoption, Order::Start);
             let started = started.and_then(|()| self.wait_java(adoption));
             self.restore_logs(adoption)?;
-            return started;
+            started?;
+        } else {
+            self.wait_java(adoption)?;
+            self.restore_logs(adoption)?;
         }
-        self.wait_java(adoption)?;
-        self.restore_logs(adoption)
+        self.wait_java_registered()
     }
 
     fn restore_logs(&self, adoption: &Adoption) -> Result<(), String> {
@@ -202,6 +204,46 @@ impl Run<'_> {
         logs.try_for_each(|logs| {
             aside::restore(logs, adoption.user).map_err(|error| of_logs(logs, &error))
         })
+    }
+
+    /// Waits until the Java node is registered, as far as that can be told: its ResourceManager may
+    /// be down, or show its pages to users with a ticket only.
+    fn wait_java_registered(&mut self) -> Result<(), String> {
+        let machine = self.machine;
+        let mut unknown = None;
+        let mut is_registered = false;
+        let is_told = machine.wait(self.limits.tell, &mut || match machine
+            .agent()
+            .java_is_registered()
+        {
+            Ok(registered) => {
+                (is_registered, unknown) = (registered, None);
+                true
+            }
+            Err(why) => {
+                unknown = Some(why);
+                false
+            }
+        });
+        if let (false, Some(why)) = (is_told, unknown) {
+            let why = shown(&why);
+            (self.say)(format_args!(
+                "whether the Java node is registered cannot be told ({why}): see yarn node -list"
+            ));
+            return Ok(());
+        }
+        let limit = self.limits.register;
+        if is_registered
+            || machine.wait(limit, &mut || {
+                machine.agent().java_is_registered() == Ok(true)
+            })
+        {
+            return Ok(());
+        }
+        Err(format!(
+            "the Java node has not registered within {} s: its log says why",
+            limit.as_secs()
+        ))
     }
 
     /// Waits until a Java node listens for ApplicationMasters, which it does after it has emptied

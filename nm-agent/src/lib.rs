@@ -9,4 +9,5 @@
 pub mod check;
 pub mod cli;
 pub mod history;
+mod java_node;
 pub mod operate;

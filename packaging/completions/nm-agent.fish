@@ -53,7 +53,7 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand check" -s V -l version
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l yarn -d 'Hadoop\'s script [default: $HADOOP_YARN_HOME/bin/yarn, $HADOOP_HOME/bin/yarn, else yarn of $PATH]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l profile -d 'Shell profile by which Hadoop\'s scripts start the agent' -r -F
-complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l wait-s -d 'Time in seconds for the agent to register' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l wait-s -d 'Time in seconds for a node to register' -r
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l go -d 'Do what is printed without it; an interrupted --go goes on'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l back -d 'Undo what --go has done, or has begun to do'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand adopt" -l lose-containers -d 'Let containers that run be lost'

@@ -15,6 +15,7 @@ const JAVA: i32 = 7;
 
 const LIMITS: Limits = Limits {
     register: Duration::ZERO,
+    tell: Duration::ZERO,
     listen: Duration::ZERO,
     stop: Duration::ZERO,
 };
@@ -27,6 +28,8 @@ struct Simulated {
     agent_registers: bool,
     java_stops: bool,
     java_starts: bool,
+    /// Answers about the Java node's registration; the last one stays.
+    java_registers: RefCell<Vec<Result<bool, String>>>,
     site_counts: bool,
     /// Steps of the record at each order, to see that it came first.
     stages: RefCell<Vec<Stage>>,
@@ -47,6 +50,7 @@ impl Simulated {
             agent_registers: true,
             java_stops: true,
             java_starts: true,
+            java_registers: RefCell::new(vec![Ok(true)]),
             site_counts: true,
             stages: RefCell::default(),
             starts: Cell::new(0),
@@ -168,6 +172,14 @@ impl AgentView for Simulated {
         })
     }
 
+    fn java_is_registered(&self) -> Result<bool, String> {
+        let mut answers = self.java_registers.borrow_mut();
+        match answers.len() {
+            1 => answers[0].clone(),
+            _ => answers.remove(0),
+        }
+    }
+
     fn listener(&self, _: u16) -> Option<i32> {
         match self.node.get() {
             Some(Node::Java(pid)) => Some(pid),
@@ -232,6 +244,41 @@ fn a_java_node_that_does_not_start_again_leaves_the_record_for_another_try() {
     machine.back().unwrap();
     assert_eq!(machine.node.get(), Some(Node::Java(JAVA + 1)));
     assert!(machine.is_as_before());
+}
+
+#[test]
+fn the_way_back_waits_for_the_java_nodes_registration_as_far_as_it_can_be_told() {
+    let unknown = || Err("status 401".to_owned());
+    // Told at once, after some looks, after some without an answer, and never.
+    for (answers, expected) in [
+        (vec![Ok(true)], Ok(None)),
+        (vec![Ok(false), Ok(false), Ok(true)], Ok(None)),
+        (vec![unknown(), unknown(), Ok(false), Ok(true)], Ok(None)),
+        (vec![unknown()], Ok(Some("cannot be told (status 401)"))),
+        (vec![Ok(false)], Err("the Java node has not registered")),
+    ] {
+        let machine = Simulated::new();
+        machine.go(Stage::Going(Step::WriteSite)).unwrap();
+        machine.java_registers.replace(answers.clone());
+        let record = machine.conf().record().unwrap().unwrap();
+        let mut said = String::new();
+        let result = machine.back_saying(&record, &mut |line| said += &format!("{line}\n"));
+        match expected {
+            Ok(words) => {
+                result.unwrap();
+                let told = said.contains("cannot be told");
+                assert_eq!(told, words.is_some(), "{answers:?}: {said}");
+                assert!(said.contains(words.unwrap_or_default()), "{said}");
+            }
+            Err(words) => {
+                let error = result.unwrap_err().to_string();
+                assert!(error.contains(words), "{error}");
+                machine.java_registers.replace(vec![Ok(true)]);
+                machine.back().unwrap();
+            }
+        }
+        assert!(machine.is_as_before(), "{answers:?}");
+    }
 }
 
 /// Kills a run at each place: after the record of a step, with and without the step itself.

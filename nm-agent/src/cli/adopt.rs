@@ -22,6 +22,7 @@ use records::error_chain;
 
 use super::{ConfDir, EXIT_BAD_CONFIGURATION, print_error};
 use crate::check::{self, ThisMachine};
+use crate::java_node;
 
 /// Time for a node to end. Hadoop's scripts kill one after five seconds unless they are told
 /// otherwise.
@@ -29,6 +30,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(120);
 
 /// Time for a Java node to come up on a busy machine, with much to recover.
 const LISTEN_LIMIT: Duration = Duration::from_secs(300);
+
+/// Time for a ResourceManager that is being started again to tell of the Java node.
+const TELL_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(super) struct AdoptArguments {
@@ -54,7 +58,7 @@ pub(super) struct AdoptArguments {
         default_value = "/usr/lib/nm-agent/shellprofile.d/nm-agent.sh"
     )]
     profile: PathBuf,
-    /// Time in seconds for the agent to register
+    /// Time in seconds for a node to register
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     wait_s: u64,
 }
@@ -235,6 +239,7 @@ fn perform(
     let limits = Limits {
         register: Duration::from_secs(arguments.wait_s),
         listen: LISTEN_LIMIT,
+        tell: TELL_LIMIT,
         stop: STOP_LIMIT,
     };
     let machine = adopt::ThisMachine {
@@ -326,6 +331,13 @@ impl AgentView for Agent<'_> {
     fn local_dirs(&self) -> Result<Vec<PathBuf>, String> {
         let config = Config::load(&self.conf_dirs, self.environment);
         Ok(config.map_err(|it| one_line(&it))?.dirs.local_dirs)
+    }
+
+    fn java_is_registered(&self) -> Result<bool, String> {
+        let config = Config::load(&self.conf_dirs, self.environment);
+        let config = config.map_err(|it| one_line(&it))?;
+        let managers = config.rm.endpoints.iter().map(|rm| rm.webapp.clone());
+        java_node::is_registered(&config.addresses.web, &managers.collect::<Vec<_>>())
     }
 
     fn listener(&self, port: u16) -> Option<i32> {

@@ -13,7 +13,7 @@ use tests::lab::Lab;
 use tests::node_logs::ApplicationLogs;
 use tests::rm::{ResourceManager, RmKind};
 use tests::yarn_daemon::YarnDaemon;
-use tests::{require, wait};
+use tests::{http, require, wait};
 
 use crate::AGENT;
 
@@ -54,6 +54,20 @@ impl Machine {
             let is_running = nodes.iter().any(|node| node["state"] == "RUNNING");
             wait::check(is_running, format!("{nodes:?}, {}", self.daemon.output()))
         });
+    }
+
+    /// Asserts that the ResourceManager has heard from the Java node that runs.
+    #[track_caller]
+    fn assert_java_registered(&self) {
+        let web = self.daemon.site.ports.web;
+        let info = http::get_json(&format!("http://localhost:{web}/ws/v1/node/info")).unwrap();
+        let started_ms = info["nodeInfo"]["nmStartupTime"].as_i64().unwrap();
+        let nodes = self.rm.nodes().unwrap();
+        let is_registered = nodes.iter().any(|node| {
+            let heard_ms = node["lastHealthUpdate"].as_i64();
+            node["state"] == "RUNNING" && heard_ms.is_some_and(|heard_ms| heard_ms >= started_ms)
+        });
+        assert!(is_registered, "{nodes:?}, started at {started_ms}");
     }
 
     fn adopt(&self, arguments: &[&str]) -> Output {
@@ -196,10 +210,11 @@ fn the_same_job_runs_before_between_and_after_and_no_log_and_no_cache_is_lost() 
         between.keys()
     );
 
-    machine.adopt_with(&["--back"], 0);
+    let said = machine.adopt_with(&["--back"], 0);
+    assert!(!said.contains("cannot be told"), "{said}");
     assert_eq!(machine.daemon.program(), JAVA);
+    machine.assert_java_registered();
     assert_kept(&between, &machine.files());
-    machine.wait_registered();
     assert_eq!(machine.run_job("after"), printed);
     assert_kept(&between, &machine.files());
     let conf = fs::read_dir(site.conf()).unwrap();
@@ -224,6 +239,10 @@ fn an_agent_that_does_not_register_gives_way_to_the_java_node_which_finds_its_lo
     let text = machine.adopt_with(&["--go", "--wait-s", "3"], 1);
     assert!(text.contains("has not registered within 3 s"), "{text}");
     assert!(text.contains("went back, as it was before"), "{text}");
+    assert!(
+        text.contains("the Java node is registered cannot be told"),
+        "{text}"
+    );
     assert_eq!(machine.daemon.program(), JAVA);
     // A Java node without recovery empties its caches and its logs when it starts.
     let mut kept = of_java;
