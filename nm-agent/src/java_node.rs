@@ -69,7 +69,7 @@ fn get(address: &HostPort, path: &str) -> Result<(u16, Value), String> {
     }
     let mut stream = result?;
     stream.set_write_timeout(Some(left(end))).map_err(failed)?;
-    // Of version 1.0, so that the end of the answer is that of the connection.
+    // HTTP/1.0, so that the end of the answer is that of the connection.
     let request = format!(
         "GET {path} HTTP/1.0\r\nHost: {host}:{}\r\nAccept: application/json\r\n\r\n",
         address.port

@@ -23,6 +23,7 @@ mod log_level;
 mod logs;
 mod lookup;
 mod model;
+mod options;
 mod pages;
 mod process;
 mod proven;
@@ -40,9 +41,9 @@ mod xml;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use access_control::{AccessRules, Groups};
+use access_control::Groups;
 use bytes::Bytes;
-use http_server::{HostNames, Limits};
+use http_server::HostNames;
 use hyper::header::{self, HeaderMap};
 use hyper::{Method, Request, StatusCode};
 use node_view::snapshot::{DrainNotice, NodeNumbers, NodeSnapshot};
@@ -55,6 +56,7 @@ use tokio::time::timeout;
 pub use aggregated::{OpenRemoteLog, RemoteLog, RemoteLogs, RemoteReader};
 pub use hadoop_beans::BeanOptions;
 pub use log_level::LogLevels;
+pub use options::WebOptions;
 pub use proven::{KerberosPages, TokenJudge, Verdict};
 pub use server::{WebError, WebServer};
 pub use stuck::StuckParts;
@@ -66,7 +68,6 @@ use accept::wants_xml;
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
 use caller::{Caller, Callers};
-use conf::ShownProperty;
 use fixed::{last, no_such_page, own_log, stopping, too_many, with_methods, wrong_host};
 use hadoop_metrics::HadoopMetrics;
 use lookup::{Logs, NoLogs};
@@ -88,59 +89,6 @@ const WORK_WAIT: Duration = Duration::from_secs(5);
 /// Longest time that a request waits for a snapshot of the node, which takes microseconds unless
 /// something is badly wrong.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
-
-/// Options of the web server, from the configuration.
-#[derive(Clone, Debug)]
-pub struct WebOptions {
-    /// `yarn.log-aggregation-enable`: whether logs may be elsewhere once an application is gone.
-    pub log_aggregation_enabled: bool,
-    /// `yarn.log.server.url`: where pages send a reader for such logs.
-    pub log_server_url: Option<String>,
-    /// `yarn.log.server.web-service.url`: the same for REST clients.
-    pub log_server_web_service_url: Option<String>,
-    /// Reader of the logs that the node has uploaded; `None`: they are not shown.
-    pub remote_logs: Option<RemoteReader>,
-    /// The node's distance from UTC, for dates as Hadoop prints them.
-    pub utc_offset: UtcOffset,
-    /// Host names that a request may name besides the node's own
-    /// (`yarn.nodemanager.agent.web.hosts`); `*` allows all.
-    pub hosts: Vec<String>,
-    /// Proof of callers by Kerberos; `None`: their names are believed.
-    pub kerberos: Option<Arc<KerberosPages>>,
-    /// Access rules: who may see what.
-    pub access: Arc<AccessRules>,
-    /// What beans of `/jmx` say of the configuration.
-    pub beans: BeanOptions,
-    /// Properties in force, for `/conf`.
-    pub properties: Arc<[ShownProperty]>,
-    /// Bounds on what clients can take.
-    pub limits: Limits,
-    /// Parts of the agent that make no progress.
-    pub stuck: StuckParts,
-    /// Levels of the agent's log; `None`: something else decides them.
-    pub log_levels: Option<LogLevels>,
-}
-
-impl Default for WebOptions {
-    /// No log server, times in UTC.
-    fn default() -> Self {
-        Self {
-            log_aggregation_enabled: false,
-            log_server_url: None,
-            log_server_web_service_url: None,
-            remote_logs: None,
-            utc_offset: UtcOffset::UTC,
-            hosts: Vec::new(),
-            kerberos: None,
-            access: Arc::default(),
-            beans: BeanOptions::default(),
-            properties: Arc::default(),
-            limits: Limits::default(),
-            stuck: StuckParts::new(Vec::new),
-            log_levels: None,
-        }
-    }
-}
 
 /// State that all requests share.
 #[derive(Debug)]

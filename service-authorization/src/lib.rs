@@ -1,8 +1,8 @@
 //! Who may use a protocol of a server, from where (Hadoop: `ServiceAuthorizationManager`,
 //! `MachineList`).
 //!
-//! - [`MachineList`]: addresses, ranges and names of hosts in Hadoop's form; [`ProtocolPolicy`]: the
-//!   four lists of a protocol, and the decision. Both are pure.
+//! - [`MachineList`]: addresses, ranges and names of hosts in Hadoop's form; [`ProtocolPolicy`]:
+//!   the four lists of a protocol, and the decision. Both are pure.
 //! - [`ServiceAuthorization`]: the policies in force, which can be replaced while callers are asked
 //!   about, and the addresses of the names in them. Asks the name service within a time limit, and
 //!   remembers the answers for a minute.

@@ -46,8 +46,8 @@ pub fn start(lab: &Lab, name: &str, job: &Job<'_>) -> JobClient {
     start_with(lab, name, job, &[])
 }
 
-/// Starts a client as [`start`] does, with more of its options. `-master_memory` among them replaces
-/// the job's size for the ApplicationMaster.
+/// Starts a client as [`start`] does, with more of its options. `-master_memory` among them
+/// replaces the job's size for the ApplicationMaster.
 ///
 /// # Panics
 /// When it cannot be started.

@@ -52,8 +52,8 @@ pub struct JmxExporter {
 }
 
 impl JmxExporter {
-    /// Starts an exporter of the node whose pages are at this address, `host:port`. Its files are in
-    /// `folder`.
+    /// Starts an exporter of the node whose pages are at this address, `host:port`. Its files are
+    /// in `folder`.
     ///
     /// # Panics
     /// When it cannot be started.

@@ -120,7 +120,8 @@ impl Steps {
         }
     }
 
-    /// Of a container that an earlier agent has accepted only the end is known: no span.
+    /// Ends a container's trace. There is no span of one that an earlier agent has accepted: only
+    /// its end is known.
     fn completed(&mut self, id: ContainerId, exit_status: i32, now_ns: u64) -> Vec<Span> {
         let Some(followed) = self.0.remove(&id) else {
             return Vec::new();

@@ -13,8 +13,8 @@ enum Piece {
 }
 
 impl Replacement {
-    /// Reads a replacement: `$1` is a group, of the pattern's `groups` (0 is all), and `\` takes the
-    /// meaning of the next character. `None` for what Java would throw at.
+    /// Reads a replacement: `$1` is a group, of the pattern's `groups` (0 is all), and `\` takes
+    /// the meaning of the next character. `None` for what Java would throw at.
     pub(crate) fn parse(text: &str, groups: usize) -> Option<Self> {
         let mut pieces = Vec::new();
         let mut chars = text.chars().peekable();

@@ -175,8 +175,8 @@ fn of_nodes(scan: &Scan, intent: &Intent) -> Vec<Refusal> {
     all
 }
 
-/// Returns the name by which supervisord knows the node, if it has started it; a daemon only has the
-/// variables of whoever started its starter.
+/// Returns the name by which supervisord knows the node, if it has started it; a daemon only has
+/// the variables of whoever started its starter.
 fn supervised(start: &Start, node: &JavaNode) -> Option<String> {
     let environment = node.environment.as_ref()?;
     let name = environment.get("SUPERVISOR_PROCESS_NAME")?;

@@ -35,8 +35,8 @@ pub struct JavaNode {
     pub user: u32,
     /// Folder of its configuration by its environment; `None`: unknown.
     pub conf: Option<PathBuf>,
-    /// Variables of Hadoop, Java and supervisord in the node's environment; `None`: this user may not read them.
-    /// The values come from the user that started the node.
+    /// Variables of Hadoop, Java and supervisord in the node's environment; `None`: this user may
+    /// not read them. The values come from the user that started the node.
     pub environment: Option<BTreeMap<String, String>>,
     /// Whether Hadoop's scripts started it.
     pub is_of_scripts: bool,

@@ -326,7 +326,8 @@ pub struct WebConfig {
     pub authorization: bool,
     /// Serve callers without a name (`hadoop.http.authentication.simple.anonymous.allowed`).
     pub anonymous_allowed: bool,
-    /// Proof of callers by Kerberos; `None`: names are believed (`hadoop.http.authentication.type`).
+    /// Proof of callers by Kerberos; `None`: names are believed
+    /// (`hadoop.http.authentication.type`).
     pub proof: Option<PageProofConfig>,
     /// Host names that clients may use besides the node's own (`yarn.nodemanager.agent.web.hosts`).
     pub hosts: Vec<String>,

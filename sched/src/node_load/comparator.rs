@@ -99,8 +99,8 @@ impl LoadComparator {
             .then_with(|| a_id.cmp(b_id))
     }
 
-    /// Offers a container of this size to a node, under this limit on the queue's length, and counts
-    /// it there if the node takes it.
+    /// Offers a container of this size to a node, under this limit on the queue's length, and
+    /// counts it there if the node takes it.
     pub(super) fn offer(
         self,
         node: &mut ClusterNode,

@@ -8,15 +8,16 @@
 //! nodes has shown: the time until a master makes its first call, and the pause between two of its
 //! calls.
 //!
-//! Then Hadoop's DistributedShell runs 300 containers of each type on the same nodes, with `look`. Its
-//! master fails with the first container that a node turns away. At last a node is looked at 100 times
-//! a second.
+//! Then Hadoop's DistributedShell runs 300 containers of each type on the same nodes, with `look`.
+//! Its master fails with the first container that a node turns away. At last a node is looked at
+//! 100 times a second.
 //!
 //! Nothing passes or fails: the figures are for reading. Goals are refusals and sheds of at most
 //! 0.01 per container under `look`, and a makespan within 10 % of the foretold one. `--quick` has a
-//! quarter of the nodes and of the tasks, `--shell` DistributedShell only. Ten of the nodes are Hadoop's NodeManagers in half of the
-//! runs, unless `--no-java` leaves them out. All nodes share one machine, so that it must be idle:
-//! launches wait for each other where its processors do not suffice.
+//! quarter of the nodes and of the tasks, `--shell` DistributedShell only. Ten of the nodes are
+//! Hadoop's NodeManagers in half of the runs, unless `--no-java` leaves them out. All nodes share
+//! one machine, so that it must be idle: launches wait for each other where its processors do not
+//! suffice.
 
 mod cluster;
 mod foretold;

@@ -229,8 +229,8 @@ async fn handshake_to_caller(
     }
 }
 
-/// Refuses a caller who may not use the protocol. Whoever has a layer names it in the context, which
-/// is still to come.
+/// Refuses a caller who may not use the protocol. Whoever has a layer names it in the context,
+/// which is still to come.
 async fn authorized(shared: &Shared, known: Known, out: &mut BytesMut) -> Result<Known, Ended> {
     if let Next::Calls { protocol } = &known.next {
         let allowed = shared.authorize(&known.caller, protocol.as_deref()).await;

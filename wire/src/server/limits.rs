@@ -18,9 +18,10 @@ pub struct ServerLimits {
     pub calls_per_connection_max: usize,
     /// Longest frame of an authenticated peer, in bytes.
     pub frame_length_max: usize,
-    /// Total bytes of requests that cost more than [`SMALL_REQUEST_BYTES`](super::SMALL_REQUEST_BYTES): frames as far as they
-    /// have arrived, and what decoding them takes, until their calls end. A user who has proved a
-    /// token gets half; one request may cost half.
+    /// Total bytes of requests that cost more than
+    /// [`SMALL_REQUEST_BYTES`](super::SMALL_REQUEST_BYTES): frames as far as they have arrived, and
+    /// what decoding them takes, until their calls end. A user who has proved a token gets half;
+    /// one request may cost half.
     pub requests_bytes_max: usize,
     /// Total bytes of answers that their peers have not read, with a reservation for each call
     /// without an answer. A user who has proved a token gets half.

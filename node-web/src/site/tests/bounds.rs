@@ -1,5 +1,7 @@
 //! Bounds on what clients can take, refused requests, and the end of the server.
 
+use http_server::Limits;
+
 use super::*;
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
+use crate::site::conf::ShownProperty;
 
 #[tokio::test]
 async fn metrics_are_exposed_with_gauges_of_the_moment() {

@@ -96,8 +96,8 @@ fn yarn_logs_reads_the_indexed_format_also_while_containers_run() {
     logs_of_a_running_application(&cluster, "indexedformat");
 }
 
-/// One reader takes one format for an application, so a cluster of both kinds of nodes needs it from
-/// each of them.
+/// One reader takes one format for an application, so a cluster of both kinds of nodes needs it
+/// from each of them.
 #[test]
 fn yarn_logs_reads_one_application_of_a_java_node_and_of_ours_in_the_indexed_format() {
     tests::require!(java, hadoop);

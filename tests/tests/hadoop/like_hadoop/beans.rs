@@ -49,7 +49,7 @@ const MISSING: [(&str, &[&str]); 5] = [
             "NumDroppedConnections",
         ],
     ),
-    // Of a container's last period, its quantiles, and its times of day.
+    // Quantiles of a container's last period, and its times of day.
     (
         "name=ContainerResource_",
         &[
