@@ -328,13 +328,15 @@ impl Machine {
         }
     }
 
-    /// Returns the notes of the children that agents have left. `knows_ended`: whether those that
-    /// had ended before their agent are among them.
+    /// Returns the notes of the children that agents have left, in the order of their starts, as
+    /// [`keeper::StartSlots`] does. `knows_ended`: whether those that had ended before their agent
+    /// are among them.
     #[must_use]
     pub fn noted(&self, knows_ended: bool) -> Vec<FoundStart> {
         let known = self.left.iter();
-        let known = known.filter(|left| knows_ended || left.was_alive);
-        let noted = known.map(|left| {
+        let mut known: Vec<&Left> = known.filter(|left| knows_ended || left.was_alive).collect();
+        known.sort_by_key(|left| (left.identity.start_time, left.identity.pid));
+        let noted = known.into_iter().map(|left| {
             let Resource { memory_mb, vcores } = left.size;
             let noted = FoundStart::of(&left.id.to_string(), left.identity);
             noted.with_remark(&format!("{memory_mb} {vcores}"))
