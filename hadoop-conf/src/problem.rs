@@ -246,18 +246,6 @@ pub enum Warning {
         /// Description of the consequence.
         what: &'static str,
     },
-    /// Value of which a part is not there yet.
-    #[error("{origin}: {name} = {value}: {lack}")]
-    PartlyYet {
-        /// Name of the property.
-        name: String,
-        /// Value, hidden if it may be a secret.
-        value: String,
-        /// Place where the value is set.
-        origin: Origin,
-        /// Description of what is not there.
-        lack: &'static str,
-    },
     /// Auxiliary service that does not run here.
     #[error(
         "{origin}: auxiliary service {service} ({class}) is not available: containers that need it are refused"
@@ -300,10 +288,7 @@ impl Warning {
     /// need it would miss it.
     #[must_use]
     pub const fn is_missing_feature(&self) -> bool {
-        matches!(
-            self,
-            Self::NotYet { .. } | Self::PartlyYet { .. } | Self::NoService { .. }
-        )
+        matches!(self, Self::NotYet { .. } | Self::NoService { .. })
     }
 }
 

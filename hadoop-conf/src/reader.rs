@@ -323,20 +323,6 @@ impl<'a> PropertyReader<'a> {
         });
     }
 
-    /// Adds a warning that a part of what a value asks for is not there yet.
-    pub fn partly_yet(&mut self, name: &str, lack: &'static str) {
-        if !self.tell(name, &lack) {
-            return;
-        }
-        let (value, origin) = self.shown(name);
-        self.warnings.push(Warning::PartlyYet {
-            name: name.to_owned(),
-            value,
-            origin,
-            lack,
-        });
-    }
-
     /// Adds the warning that this value has no effect yet.
     pub fn not_yet(&mut self, name: &str) {
         let (value, origin) = self.shown(name);

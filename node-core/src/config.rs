@@ -37,6 +37,9 @@ pub struct CoreConfig {
     pub boot: u64,
     /// Whether file systems want proofs of users ([`crate::Effect::Tokens`]).
     pub is_secure: bool,
+    /// Time after which the ResourceManager cancels tokens of an application that has ended, unless
+    /// it is asked not to, in milliseconds (`yarn.nm.liveness-monitor.expiry-interval-ms`).
+    pub tokens_end_after_ms: u64,
     /// Whether what the scheduler gets is recorded ([`crate::Effect::Record`]).
     pub records_events: bool,
 }

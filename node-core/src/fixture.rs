@@ -52,6 +52,7 @@ pub fn parts(attempts: Arc<dyn Attempts>) -> CoreParts {
             remembers: false,
             boot: 0,
             is_secure: false,
+            tokens_end_after_ms: 600_000,
             records_events: false,
         },
         about: Arc::new(node_view::fixture::about()),

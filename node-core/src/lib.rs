@@ -61,6 +61,7 @@ mod end;
 pub mod fixture;
 mod increases;
 mod journal;
+mod keep_alive;
 mod launch_health;
 mod log_reports;
 mod logs;
@@ -152,6 +153,8 @@ pub struct Core {
     careful: careful::Careful,
     /// Tokens that the ResourceManager has got anew, of applications here and elsewhere.
     system_tokens: BTreeMap<ApplicationId, Vec<Token>>,
+    /// Ended applications whose tokens are still needed.
+    keep_alive: keep_alive::KeepAlive,
     /// Effects that the task has not taken yet, in order.
     effects: Vec<Effect>,
 }
@@ -212,6 +215,7 @@ impl Core {
             recorder,
             careful: careful::Careful::default(),
             system_tokens: BTreeMap::new(),
+            keep_alive: keep_alive::KeepAlive::default(),
             effects: Vec::new(),
         }
     }

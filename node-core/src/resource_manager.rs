@@ -41,6 +41,8 @@ pub struct HeartbeatReport {
     pub log_reports: (Vec<LogAggregationReportProto>, u64),
     /// Health of the node.
     pub health: NodeHealth,
+    /// Ended applications whose tokens the ResourceManager is to keep.
+    pub keep_alive: Vec<ApplicationId>,
 }
 
 /// Part of an answered heartbeat that the ResourceManager has certainly processed.
@@ -145,11 +147,13 @@ impl Core {
             opportunistic: self.scheduler.opportunistic_status(),
             log_reports: self.logs.reports.for_heartbeat(),
             health: self.condition.about().health.clone(),
+            keep_alive: self.keep_alive(now),
         }
     }
 
     /// Records that a heartbeat was not answered.
     pub fn heartbeat_failed(&mut self, now: Now) {
+        self.keep_alive.not_answered();
         if self.registration.not_answered(now.mono) {
             self.decided(Decision::RmSilent, now);
         }

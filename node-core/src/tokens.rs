@@ -70,6 +70,27 @@ impl Core {
         }
     }
 
+    /// Returns the ended applications whose tokens a heartbeat asks to be kept: those whose logs are
+    /// not up.
+    pub(super) fn keep_alive(&mut self, now: Now) -> Vec<ApplicationId> {
+        if !self.config.is_secure || self.config.log_aggregation.is_none() {
+            return Vec::new();
+        }
+        let ended = self.applications.iter();
+        let ended = ended.filter_map(|(id, application)| match application.state {
+            ApplicationState::Finishing
+            | ApplicationState::Finished {
+                delete_logs_at: None,
+            } => Some(*id),
+            ApplicationState::Running
+            | ApplicationState::Finished {
+                delete_logs_at: Some(_),
+            } => None,
+        });
+        let interval_ms = self.config.tokens_end_after_ms;
+        self.keep_alive.due(ended, interval_ms, now.mono)
+    }
+
     /// Passes the tokens on that an earlier agent got.
     pub(super) fn pass_stored_tokens(&mut self, id: ApplicationId, record: &ApplicationRecord) {
         let stored = record.tokens.iter();

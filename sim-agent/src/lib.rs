@@ -219,6 +219,7 @@ fn core_config(config: &AgentConfig) -> CoreConfig {
         // are read by the wall clock.
         boot: 0,
         is_secure: true,
+        tokens_end_after_ms: 600_000,
         records_events: config.records_events,
     }
 }

@@ -276,3 +276,40 @@ fn a_container_that_the_policy_leaves_out_is_left_out_by_the_next_agent_too() {
         assert_eq!(begun.next(), Some(settled), "{policy:?}");
     }
 }
+
+#[test]
+fn tokens_of_an_ended_application_are_kept_alive_until_its_logs_are_up() {
+    let named = |node: &mut Node| node.core.heartbeat_report(node.now).keep_alive;
+    let mut node = node();
+    node.core.config.is_secure = true;
+    node.run(1);
+    assert!(named(&mut node).is_empty(), "it has not ended");
+    node.finish_application();
+    assert_eq!(named(&mut node), [APP], "its container is being ended");
+    node.exit(1, 143);
+    assert!(named(&mut node).is_empty(), "it was named a moment ago");
+    node.core.heartbeat_failed(node.now);
+    assert_eq!(named(&mut node), [APP]);
+    // Before the ResourceManager cancels them.
+    node.now.mono = node.now.mono + 599_999;
+    assert_eq!(named(&mut node), [APP]);
+    let uploaded = WorkerEvent::LogsUploaded(outcome(true));
+    node.core.handle(uploaded, node.now, 0);
+    node.core.heartbeat_failed(node.now);
+    assert!(named(&mut node).is_empty(), "its logs are up");
+}
+
+#[test]
+fn nothing_is_kept_alive_without_kerberos_or_without_aggregation() {
+    for (is_secure, aggregates) in [(false, true), (true, false)] {
+        let mut node = node();
+        node.core.config.is_secure = is_secure;
+        if !aggregates {
+            node.core.config.log_aggregation = None;
+        }
+        node.run(1);
+        node.finish_application();
+        let report = node.core.heartbeat_report(node.now);
+        assert!(report.keep_alive.is_empty(), "{is_secure} {aggregates}");
+    }
+}

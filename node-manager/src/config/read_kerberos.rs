@@ -60,7 +60,7 @@ pub(super) fn kerberos(reader: &mut PropertyReader<'_>) -> Option<KerberosConfig
         return None;
     }
     tell_missing(reader);
-    tell_lacks(reader);
+    tell_open_registration(reader);
     let identity = identity?;
     if let Some(defect) = keytab_defect(&identity.keytab) {
         reader.problem(KEYTAB, Expected::Rule(defect.into()));
@@ -79,11 +79,8 @@ fn tell_missing(reader: &mut PropertyReader<'_>) {
     }
 }
 
-/// Warns of what a secure cluster has and this agent has not.
-fn tell_lacks(reader: &mut PropertyReader<'_>) {
-    let lack = "tokens of ended applications are not kept alive yet: logs in hdfs: that are not \
-                uploaded within yarn.nm.liveness-monitor.expiry-interval-ms stay on the node";
-    reader.partly_yet(AUTHENTICATION, lack);
+/// Warns of a cluster that is less secure than it seems.
+fn tell_open_registration(reader: &mut PropertyReader<'_>) {
     if !reader.flag(AUTHORIZATION) {
         let what = "a ResourceManager of which this is true as well gives the keys of all nodes to \
                     anyone with a ticket who registers one";

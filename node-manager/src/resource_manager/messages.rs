@@ -96,9 +96,9 @@ pub(super) fn node_status(
         // A Java ResourceManager's node pages fail over a node that sends none.
         containers_utilization: Some(used(utilization.containers)),
         node_utilization: Some(used(utilization.node)),
+        keep_alive_applications: report.keep_alive.into_iter().map(Into::into).collect(),
         increased_containers: report.increased.iter().map(Into::into).collect(),
         opportunistic_containers_status: Some(opportunistic(report.opportunistic)),
-        ..Default::default()
     }
 }
 

@@ -311,6 +311,7 @@ pub(super) fn core(
         remembers: config.recovery.enabled,
         boot: keeper::boot_id().map_or(0, |id| boot_number(&id)),
         is_secure: config.kerberos.is_some(),
+        tokens_end_after_ms: config.rm.nm_expiry_interval_ms,
         records_events: config.event_record.is_some(),
     }
 }

@@ -33,8 +33,8 @@ fn answer(number: i64, applications: usize) -> NodeHeartbeatResponseProto {
     }
 }
 
-fn acknowledged(session: &mut Session) -> i64 {
-    let report = HeartbeatReport {
+fn report() -> HeartbeatReport {
+    HeartbeatReport {
         containers: Vec::new(),
         increased: Vec::new(),
         opportunistic: Default::default(),
@@ -44,9 +44,28 @@ fn acknowledged(session: &mut Session) -> i64 {
             report: String::new(),
             updated_at: EpochMillis(0),
         },
-    };
-    let heartbeat = session.heartbeat(report, Sample::default(), (None, None));
+        keep_alive: Vec::new(),
+    }
+}
+
+fn acknowledged(session: &mut Session) -> i64 {
+    let heartbeat = session.heartbeat(report(), Sample::default(), (None, None));
     heartbeat.request.token_sequence_no()
+}
+
+#[test]
+fn a_heartbeat_names_the_applications_whose_tokens_are_needed() {
+    let id = ApplicationId {
+        cluster_timestamp: 1,
+        id: 7,
+    };
+    let report = HeartbeatReport {
+        keep_alive: vec![id],
+        ..report()
+    };
+    let heartbeat = session().heartbeat(report, Sample::default(), (None, None));
+    let status = heartbeat.request.node_status.unwrap();
+    assert_eq!(status.keep_alive_applications, [id.into()]);
 }
 
 #[test]
