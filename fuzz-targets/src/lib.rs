@@ -26,6 +26,7 @@ mod launch_context;
 mod looks;
 mod messages;
 mod name_nodes;
+mod page_callers;
 mod role_histories;
 mod rpc;
 mod sasl;
@@ -110,6 +111,7 @@ pub const TARGETS: &[Target] = &[
     key_stores::TARGET,
     aggregated_logs::TARGET,
     http::TARGET,
+    page_callers::TARGET,
     keeper_records::TARGET,
     stored::TARGET,
     adopt_record::TARGET,

@@ -124,8 +124,11 @@ impl NameRules {
     /// [`NameError`].
     pub fn user(&self, principal: &str, default_realm: &str) -> Result<String, NameError> {
         let parts = Parts::of(principal)?;
-        let Some(realm) = parts.realm else {
-            return Ok(parts.names.join("/"));
+        let realm = match (parts.realm, parts.names.as_slice()) {
+            (Some(realm), _) => realm,
+            (None, [name]) => return Ok((*name).to_owned()),
+            // As in Hadoop the rules decide, of which none is for the default realm.
+            (None, _) => "",
         };
         for rule in &self.rules {
             let Some(name) = rule.apply(realm, &parts.names, default_realm) else {

@@ -56,6 +56,8 @@ fn names_that_no_rule_makes_simple_are_refused_or_kept() {
         // The whole text has to match.
         ("RULE:[1:$1](lic)", "alice@LAB.TEST"),
         ("RULE:[2:$1]", "alice@LAB.TEST"),
+        // Without a realm it is no service of the default one.
+        ("DEFAULT", "nm/host"),
     ] {
         let expected = Err(NameError::NoRule(principal.to_owned()));
         assert_eq!(user(rules, principal), expected, "{rules}");
