@@ -2,25 +2,19 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use block_server::{CachePolicy, NoTls, Protocol, Sender, Share, Stream};
 use http_server::{Activity, Phase};
-use refusals::Reason;
+use refusals::{Reason, Refusals};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 use crate::fetch::{Fetch, Segment};
 use crate::head::{HEAD_BYTES_MAX, Head};
 use crate::reply::{self, Refusal, Status};
-use crate::sender::{CachePolicy, Sender};
 use crate::shared::Shared;
-use crate::shares::Share;
-use crate::stream::{NoTls, Stream};
-
-/// Bytes of a connection's send buffer (`SO_SNDBUF`; Linux doubles the figure). The kernel's
-/// automatic size would let each slow reducer hold some megabytes. Enough for 500 MB/s over 1 ms.
-const SEND_BUFFER_BYTES: usize = 256 * 1024;
 
 /// Time for a refused peer to take the refusal. A connection that is closed while bytes of its
 /// peer are unread is reset, and the peer would lose the reply.
@@ -29,36 +23,34 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Bytes that a refused peer may still send.
 const LINGER_BYTES_MAX: usize = 256 * 1024;
 
-/// Refuses a connection beyond the limit, before its request is read.
-pub(crate) async fn refuse(stream: TcpStream, shared: Arc<Shared>) {
-    let refusal = Refusal::new(Status::TooManyRequests, "");
-    let opened = timeout(LINGER, Stream::open(stream, shared.tls.as_deref())).await;
-    if let Ok(Ok(mut stream)) = opened {
-        let sent = send_refusal(&mut stream, &refusal, LINGER).await;
-        if sent.is_ok() {
-            linger(&mut stream).await;
+impl Protocol for Shared {
+    async fn serve(self: Arc<Self>, stream: TcpStream, activity: Arc<Activity>) {
+        let stall_timeout = self.config.stall_timeout;
+        if let Err(error) = block_server::set_options(&stream, stall_timeout) {
+            tracing::debug!(%error, "cannot set options of a reducer's connection");
         }
+        serve(stream, self, activity).await;
     }
-    tracing::debug!(
-        port = shared.port,
-        "a reducer was refused: too many connections"
-    );
-}
 
-/// Answers the requests of a connection until it closes.
-pub(crate) async fn run(
-    stream: TcpStream,
-    shared: Arc<Shared>,
-    activity: Arc<Activity>,
-    evicted: CancellationToken,
-) {
-    let stall_timeout = shared.config.stall_timeout;
-    if let Err(error) = http_server::set_options(&stream, SEND_BUFFER_BYTES, stall_timeout) {
-        tracing::debug!(%error, "cannot set options of a reducer's connection");
+    async fn refuse(self: Arc<Self>, stream: TcpStream) {
+        let refusal = Refusal::new(Status::TooManyRequests, "");
+        let opened = timeout(LINGER, Stream::open(stream, self.tls.as_deref())).await;
+        if let Ok(Ok(mut stream)) = opened {
+            let sent = send_refusal(&mut stream, &refusal, LINGER).await;
+            if sent.is_ok() {
+                linger(&mut stream).await;
+            }
+        }
+        let port = self.port;
+        tracing::debug!(port, "a reducer was refused: too many connections");
     }
-    tokio::select! {
-        () = serve(stream, Arc::clone(&shared), activity) => {}
-        () = evicted.cancelled() => shared.refusals.count(Reason::Evicted),
+
+    fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    fn observe_connections(&self, open: u64) {
+        self.counters.connections.store(open, Ordering::Relaxed);
     }
 }
 

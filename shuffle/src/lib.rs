@@ -2,24 +2,22 @@
 //!
 //! ```text
 //! Jobs: who may fetch what ─────────────────────────────────┐
-//! listener ─▶ server (connections) ─▶ connection ─▶ head ─▶ fetch (checks, in order)
-//!                                         │                  └─▶ outputs, indexes (files)
-//!                                         └─▶ sender ─▶ stream: plain (sendfile) or TLS (copies)
+//! server ─▶ block_server ─▶ connection ─▶ head ─▶ fetch (checks, in order)
+//!                               │                  └─▶ outputs, indexes (files)
+//!                               └─▶ block_server::Sender: plain (sendfile) or TLS (copies)
 //! ```
 //!
-//! Owns a port, threads of its own and the cache of indexes. In: jobs with their user's secret and
+//! Owns a port with its threads, by [`block_server`], and the cache of indexes. In: jobs with their user's secret and
 //! the folders of their map outputs. Out: bytes of spill files on the wire, and counts. Knows HTTP,
 //! HMAC and spill files, and TLS as [`tls_server`] offers it; may not know YARN, containers or
 //! Hadoop's property names.
 //!
-//! Reads of files block, so they happen on threads that serve nothing else: a disk that hangs
-//! delays fetches and no heartbeat. hyper, behind [`http_server`], owns the writes of its
+//! hyper, behind [`http_server`], owns the writes of its
 //! connections and cannot send a file by `sendfile`, and a shuffle request is a line and five
 //! headers; so the loop over requests is this crate's, with the same bounds.
 
 mod config;
 mod connection;
-mod connections;
 mod fetch;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -29,12 +27,9 @@ mod indexes;
 mod jobs;
 mod outputs;
 mod reply;
-mod sender;
 mod server;
 mod shared;
-mod shares;
 mod spill;
-mod stream;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use block_server::Shares;
 use refusals::Refusals;
 use tls_server::TlsServer;
 
 use crate::config::ShuffleConfig;
 use crate::indexes::Indexes;
 use crate::jobs::Jobs;
-use crate::shares::Shares;
 
 /// Counts of a server since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

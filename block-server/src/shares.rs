@@ -12,26 +12,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const RESERVE_PART: usize = 8;
 
 /// Counts of connections by user.
-pub(crate) struct Shares {
+#[derive(Debug)]
+pub struct Shares {
     total_max: usize,
     table: Mutex<Table>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Table {
     held: usize,
     by_user: HashMap<Arc<str>, usize>,
 }
 
 /// Place of a connection that counts for a user until this is dropped.
-pub(crate) struct Share {
+#[derive(Debug)]
+pub struct Share {
     shares: Arc<Shares>,
     user: Arc<str>,
 }
 
 impl Shares {
     /// Shares of this many places.
-    pub(crate) fn new(total_max: usize) -> Self {
+    #[must_use]
+    pub fn new(total_max: usize) -> Self {
         Self {
             total_max,
             table: Mutex::default(),
@@ -40,7 +43,8 @@ impl Shares {
 
     /// Counts one more connection for a user. `None`: it holds half of all, and no more than an
     /// eighth is left.
-    pub(crate) fn take(self: &Arc<Self>, user: &Arc<str>) -> Option<Share> {
+    #[must_use]
+    pub fn take(self: &Arc<Self>, user: &Arc<str>) -> Option<Share> {
         let mut table = self.lock();
         let own = table.by_user.get(user).copied().unwrap_or(0);
         let left = self.total_max.saturating_sub(table.held);
@@ -63,7 +67,9 @@ impl Shares {
 }
 
 impl Share {
-    pub(crate) fn is_of(&self, user: &str) -> bool {
+    /// Returns whether the place counts for this user.
+    #[must_use]
+    pub fn is_of(&self, user: &str) -> bool {
         *self.user == *user
     }
 }

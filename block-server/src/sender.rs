@@ -26,15 +26,16 @@ const TURN_BYTES: u64 = 512 * 1024;
 
 /// Use of the page cache for ranges that are sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CachePolicy {
+pub struct CachePolicy {
     /// Bytes to read ahead of sending.
-    pub(crate) readahead_bytes: u64,
+    pub readahead_bytes: u64,
     /// Whether a range leaves the cache once it is sent.
-    pub(crate) drop_sent: bool,
+    pub drop_sent: bool,
 }
 
 /// Sending side of a connection.
-pub(crate) struct Sender<'a> {
+#[derive(Debug)]
+pub struct Sender<'a> {
     stream: &'a mut Stream,
     activity: &'a Activity,
     stall_timeout: Duration,
@@ -42,11 +43,10 @@ pub(crate) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    pub(crate) fn new(
-        stream: &'a mut Stream,
-        activity: &'a Activity,
-        stall_timeout: Duration,
-    ) -> Self {
+    /// Returns a sender for an answer. `stall_timeout` is the time that the peer has to take each
+    /// part; `activity` gets a phase with each that it takes.
+    #[must_use]
+    pub fn new(stream: &'a mut Stream, activity: &'a Activity, stall_timeout: Duration) -> Self {
         Self {
             stream,
             activity,
@@ -56,7 +56,10 @@ impl<'a> Sender<'a> {
     }
 
     /// Adds bytes, which are sent with the next ones or by [`Sender::flush`].
-    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// `TimedOut` for a peer that takes nothing, and the system's.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(bytes);
         if self.pending.len() >= BUFFER_BYTES {
             self.send_pending().await?;
@@ -65,7 +68,10 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends what was added. The peer gets `stall_timeout` for each part that it takes.
-    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// `TimedOut` for a peer that takes nothing, and the system's.
+    pub async fn flush(&mut self) -> io::Result<()> {
         self.send_pending().await?;
         timeout(self.stall_timeout, self.stream.flush()).await??;
         Ok(())
@@ -88,7 +94,7 @@ impl<'a> Sender<'a> {
     /// # Errors
     /// `UnexpectedEof` for a file that ends inside the range, `TimedOut` for a peer that takes
     /// nothing, and the system's.
-    pub(crate) async fn send_range(
+    pub async fn send_range(
         &mut self,
         file: &File,
         start: u64,

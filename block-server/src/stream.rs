@@ -13,21 +13,31 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
 
 /// Connection that bytes can be sent on.
-pub(crate) enum Stream {
+#[derive(Debug)]
+pub enum Stream {
+    /// Bytes as they are.
     Plain(TcpStream),
+    /// Bytes inside TLS.
     Tls(Box<TlsStream>),
 }
 
 /// Reason of a handshake that failed, and the connection without TLS.
-pub(crate) struct NoTls {
-    pub(crate) reason: Option<Reason>,
-    pub(crate) stream: Stream,
-    pub(crate) error: io::Error,
+#[derive(Debug)]
+pub struct NoTls {
+    /// Reason to count; `None`: the peer went away.
+    pub reason: Option<Reason>,
+    /// Connection, on which the peer may still read the alert.
+    pub stream: Stream,
+    /// Cause.
+    pub error: io::Error,
 }
 
 impl Stream {
     /// Opens an accepted connection, with the handshake if the server has TLS.
-    pub(crate) async fn open(stream: TcpStream, tls: Option<&TlsServer>) -> Result<Self, NoTls> {
+    ///
+    /// # Errors
+    /// [`NoTls`] for a handshake that failed.
+    pub async fn open(stream: TcpStream, tls: Option<&TlsServer>) -> Result<Self, NoTls> {
         let Some(tls) = tls else {
             return Ok(Self::Plain(stream));
         };
@@ -45,11 +55,10 @@ impl Stream {
     }
 
     /// Receives some bytes behind those that are there, at most `bytes_max`; 0 at the end.
-    pub(crate) async fn read(
-        &mut self,
-        received: &mut Vec<u8>,
-        bytes_max: usize,
-    ) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// The system's, and those of TLS.
+    pub async fn read(&mut self, received: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => read(stream, received, bytes_max).await,
             Self::Tls(stream) => read(stream, received, bytes_max).await,
@@ -57,7 +66,10 @@ impl Stream {
     }
 
     /// Sends some bytes once the peer takes any. Inside TLS, [`Self::flush`] sends the rest.
-    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// The system's, and those of TLS.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => {
                 let write = || stream.try_write(bytes);
@@ -68,7 +80,10 @@ impl Stream {
     }
 
     /// Sends what is encrypted already.
-    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub async fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(_) => Ok(()),
             Self::Tls(stream) => stream.flush().await,
@@ -76,17 +91,16 @@ impl Stream {
     }
 
     /// Whether [`Self::send_file`] works: the kernel cannot encrypt what it sends.
-    pub(crate) const fn sends_files(&self) -> bool {
+    #[must_use]
+    pub const fn sends_files(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
 
     /// Sends a part of a file without copying it, once the peer takes any; 0 at the file's end.
-    pub(crate) async fn send_file(
-        &self,
-        file: &File,
-        start: u64,
-        length: u64,
-    ) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// `Unsupported` inside TLS, and the system's.
+    pub async fn send_file(&self, file: &File, start: u64, length: u64) -> io::Result<usize> {
         let Self::Plain(stream) = self else {
             return Err(io::ErrorKind::Unsupported.into());
         };
@@ -95,7 +109,10 @@ impl Stream {
     }
 
     /// Closes the sending side.
-    pub(crate) async fn close(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub async fn close(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(stream) => SockRef::from(&*stream).shutdown(Shutdown::Write),
             Self::Tls(stream) => stream.shutdown().await,
@@ -103,7 +120,10 @@ impl Stream {
     }
 
     /// Receives bytes that nobody looks at; inside TLS they stay encrypted. 0 at the end.
-    pub(crate) async fn discard(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub async fn discard(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.read(bytes).await,
             Self::Tls(stream) => stream.get_mut().0.read(bytes).await,
