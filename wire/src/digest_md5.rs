@@ -125,8 +125,7 @@ const NONCE_COUNT: &str = "00000001";
 const NO_BODY: &str = ":00000000000000000000000000000000";
 
 impl Session<'_> {
-    fn ha1(&self, password: &[u8]) -> Ha1 {
-        let password = STANDARD.encode(password);
+    fn ha1(&self, password: &str) -> Ha1 {
         let secret = Md5::digest(format!("{}:{}:{password}", self.username, self.realm));
         let mut session = Md5::new();
         session.update(secret);
@@ -158,6 +157,7 @@ pub struct ServerCheck {
     username: String,
     identifier: Bytes,
     realm: String,
+    digest_uri: &'static str,
     nonce: String,
     cnonce: String,
     response: String,
@@ -185,10 +185,25 @@ impl ServerCheck {
     /// # Errors
     /// [`DigestError`] for a malformed message or an unexpected directive.
     pub fn parse(nonce: &str, offered: &Protections, response: &[u8]) -> Result<Self, DigestError> {
+        Self::parse_at(DIGEST_URI, nonce, offered, response)
+    }
+
+    /// Parses a response as [`ServerCheck::parse`] does, at a service of another name: Java's
+    /// mechanism makes the URI from protocol and server name, and who has no protocol writes
+    /// `null`.
+    ///
+    /// # Errors
+    /// Those of [`ServerCheck::parse`].
+    pub fn parse_at(
+        digest_uri: &'static str,
+        nonce: &str,
+        offered: &Protections,
+        response: &[u8],
+    ) -> Result<Self, DigestError> {
         let directives = Directives::parse(response, RESPONSE_LENGTH_MAX)?;
         directives.expect("nonce", nonce)?;
         directives.expect("nc", NONCE_COUNT)?;
-        directives.expect("digest-uri", DIGEST_URI)?;
+        directives.expect("digest-uri", digest_uri)?;
         directives.expect("realm", SERVER_ID)?;
         let choice = chosen(&directives, offered)?;
         // A token does not permit acting for another name.
@@ -209,6 +224,7 @@ impl ServerCheck {
             username: username.to_owned(),
             identifier: identifier.into(),
             realm: SERVER_ID.to_owned(),
+            digest_uri,
             nonce: nonce.to_owned(),
             cnonce: cnonce.to_owned(),
             response: directives.required("response")?.to_owned(),
@@ -227,12 +243,20 @@ impl ServerCheck {
     /// # Errors
     /// [`DigestError::Mismatch`] if they differ.
     pub fn verify(&self, password: &[u8]) -> Result<Proof, DigestError> {
+        self.verify_text(&STANDARD.encode(password))
+    }
+
+    /// Compares as [`ServerCheck::verify`] does, with the text that stands for the password.
+    ///
+    /// # Errors
+    /// [`DigestError::Mismatch`] if they differ.
+    pub fn verify_text(&self, password: &str) -> Result<Proof, DigestError> {
         let session = Session {
             username: &self.username,
             realm: &self.realm,
             nonce: &self.nonce,
             cnonce: &self.cnonce,
-            digest_uri: DIGEST_URI,
+            digest_uri: self.digest_uri,
             protection: self.choice.protection,
         };
         let ha1 = session.ha1(password);
@@ -310,7 +334,7 @@ impl ClientResponse {
             digest_uri: DIGEST_URI,
             protection: choice.protection,
         };
-        let ha1 = session.ha1(password);
+        let ha1 = session.ha1(&STANDARD.encode(password));
         let response = session.digest(&ha1, "AUTHENTICATE");
         let qop = choice.protection.qop();
         let cipher = choice
