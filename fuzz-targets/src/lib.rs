@@ -33,6 +33,7 @@ mod sasl;
 mod scripts;
 mod shuffles;
 mod site_xml;
+mod spark_shuffles;
 mod stored;
 mod texts;
 mod tokens;
@@ -107,6 +108,8 @@ pub const TARGETS: &[Target] = &[
     role_histories::TARGET,
     shuffles::REQUEST,
     shuffles::INDEX,
+    spark_shuffles::REQUESTS,
+    spark_shuffles::EXECUTOR,
     file_workers::TARGET,
     key_stores::TARGET,
     aggregated_logs::TARGET,
