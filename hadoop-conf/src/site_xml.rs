@@ -100,6 +100,7 @@ pub struct Value {
     pub unresolved: Option<String>,
 }
 
+#[derive(Clone)]
 struct Entry {
     raw: String,
     origin: Origin,
@@ -190,6 +191,22 @@ impl Properties {
     /// A file, or one that it includes, that cannot be used.
     pub fn read_apart(&self, folders: &[PathBuf], name: &str) -> Result<Self, SiteXmlError> {
         let mut properties = Self::new(self.environment.clone());
+        properties.add_file(folders, name)?;
+        Ok(properties)
+    }
+
+    /// Returns these properties with those of a file over them, as Hadoop's `addResource` on a copy
+    /// puts it: the file of the first of the folders that has it.
+    ///
+    /// # Errors
+    /// A file, or one that it includes, that cannot be used.
+    pub fn read_over(&self, folders: &[PathBuf], name: &str) -> Result<Self, SiteXmlError> {
+        let mut properties = Self {
+            entries: self.entries.clone(),
+            finals: self.finals.clone(),
+            environment: self.environment.clone(),
+            notices: Vec::new(),
+        };
         properties.add_file(folders, name)?;
         Ok(properties)
     }

@@ -91,6 +91,17 @@ pub struct ContainerFolder {
     owner: Option<Owner>,
 }
 
+/// Folder of an application on one local directory.
+#[derive(Clone, Debug)]
+pub struct ApplicationFolder {
+    /// Handle of the local directory.
+    pub root: Arc<DirHandle>,
+    /// Path of the folder below it.
+    pub below: PathBuf,
+    /// Absolute path, as containers know it.
+    pub path: PathBuf,
+}
+
 impl ContainerFolder {
     /// Names the folder `below` an open directory, which is at `root_path`.
     pub fn new(root: Arc<DirHandle>, root_path: &Path, below: PathBuf) -> Self {
@@ -391,17 +402,21 @@ impl NodeDirs {
         on_each(&self.view().readable(DirKind::Local), &work)
     }
 
-    /// Returns the application's folder on each local directory: the directory's handle and the
-    /// path below it. The application may have put a link anywhere on the path.
+    /// Returns the application's folder on each local directory. The application may have put a
+    /// link anywhere on the path.
     #[must_use]
     pub fn application_folders(
         &self,
         application: ApplicationId,
         user: &UserName,
-    ) -> Vec<(Arc<DirHandle>, PathBuf)> {
+    ) -> Vec<ApplicationFolder> {
         let steps = layout::application_steps(self.modes(), user, application);
         let below = layout::path_of(Path::new(""), &steps);
-        let on = |disk: &Arc<Disk>| (Arc::clone(&disk.root), below.clone());
+        let on = |disk: &Arc<Disk>| ApplicationFolder {
+            root: Arc::clone(&disk.root),
+            path: disk.path.join(&below),
+            below: below.clone(),
+        };
         self.view()
             .readable(DirKind::Local)
             .iter()

@@ -58,7 +58,9 @@ mod unpack;
 mod user_name;
 
 pub use deletion::{Deletion, DeletionService};
-pub use dirs::{ContainerDirs, ContainerFolder, DiskChecks, NodeDirs, StartedDirs};
+pub use dirs::{
+    ApplicationFolder, ContainerDirs, ContainerFolder, DiskChecks, NodeDirs, StartedDirs,
+};
 pub use disk_checks::DiskChecker;
 pub use disk_health::{DirKind, DirNumbers, DisksReport};
 pub use error::{DirsError, FetchError, LocalizeError, UnpackError};

@@ -325,6 +325,7 @@ fn probe(config: &Config, machine: &dyn Machine, findings: &mut Findings) {
     findings
         .notes
         .extend(descriptors.map(|parts| parts.to_string()));
+    findings.notes.extend(services(config));
     findings.notes.extend(services_with_tls(config));
     if config.admin.socket.is_some()
         && let Some(group) = &config.admin.group
@@ -371,11 +372,30 @@ fn resource_managers(config: &Config, machine: &dyn Machine, findings: &mut Find
     }
 }
 
+/// Returns a line for each auxiliary service: what it is, who serves it, and on which port.
+fn services(config: &Config) -> impl Iterator<Item = String> {
+    config.aux_services.iter().map(|service| {
+        let (port, property) = service.port();
+        let (name, class) = (&service.name, &service.class);
+        let port = match port {
+            0 => "a port that the system chooses".to_owned(),
+            port => format!("port {port}"),
+        };
+        let proof = match &service.kind {
+            AuxServiceKind::SparkShuffle(config) if config.authenticates => {
+                ", to clients with their application's secret"
+            }
+            AuxServiceKind::SparkShuffle(_) => ", to anybody (spark.authenticate is false)",
+            AuxServiceKind::MapReduceShuffle(_) => "",
+        };
+        format!("{name} ({class}) is served by the agent, on {port} ({property}){proof}")
+    })
+}
+
 /// Returns the files that services take their keys from; reading the configuration has opened them.
 fn services_with_tls(config: &Config) -> impl Iterator<Item = String> {
     config.aux_services.iter().filter_map(|service| {
-        let AuxServiceKind::MapReduceShuffle(shuffle) = &service.kind;
-        let tls = shuffle.tls.as_ref()?;
+        let tls = service.map_reduce_shuffle()?.tls.as_ref()?;
         let (name, keys) = (&service.name, tls.key_store.path.display());
         let clients = tls.clients.as_ref().map_or_else(
             || "and asks for no certificates".to_owned(),

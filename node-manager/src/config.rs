@@ -23,6 +23,7 @@ mod read_proxy;
 mod read_runtimes;
 mod read_security;
 mod read_services;
+mod read_spark_shuffle;
 mod read_tls;
 mod read_traces;
 mod read_users;

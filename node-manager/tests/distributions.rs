@@ -28,15 +28,15 @@ enum Verdict {
 }
 
 const DISTRIBUTIONS: [(&str, Verdict); 10] = [
-    ("alibaba-emr-5", StartsWith(SKIP)),
+    ("alibaba-emr-5", Starts),
     ("ambari-hdp-2", StartsWith(SKIP)),
     ("ambari-hdp-3", StartsWith(SKIP)),
     ("apache-docker", Starts),
     ("bigtop-3", Starts),
-    ("cdh-6", StartsWith(SKIP)),
+    ("cdh-6", Starts),
     ("cdp-7", StartsWith(SKIP)),
-    ("dataproc-2", StartsWith(SKIP)),
-    ("emr-6", StartsWith(SKIP)),
+    ("dataproc-2", Starts),
+    ("emr-6", Starts),
     // A secured cluster; the machine of the test has not its keytab.
     (
         "tdp-1",
@@ -44,8 +44,7 @@ const DISTRIBUTIONS: [(&str, Verdict); 10] = [
             "yarn.nodemanager.keytab",
             "hadoop.http.authentication.kerberos.keytab",
             "yarn.http.policy",
-            "yarn.nodemanager.aux-services.spark_shuffle.class",
-            "yarn.nodemanager.aux-services.spark3_shuffle.class",
+            "yarn.nodemanager.aux-services",
         ]),
     ),
 ];

@@ -20,6 +20,7 @@ mod proxy_looks;
 mod refused;
 mod role_history;
 mod shuffle;
+mod spark_shuffle;
 mod traces;
 mod usage;
 
@@ -59,6 +60,8 @@ use proxy::ProxySeries;
 use refused::RefusalSeries;
 pub use shuffle::ShuffleReading;
 use shuffle::ShuffleSeries;
+pub use spark_shuffle::SparkShuffleReading;
+use spark_shuffle::SparkShuffleSeries;
 pub use traces::TraceReading;
 use traces::TraceSeries;
 pub use usage::Look;
@@ -90,6 +93,7 @@ pub struct Metrics {
     proxy: ProxySeries,
     usage: UsageSeries,
     shuffle: ShuffleSeries,
+    spark_shuffle: SparkShuffleSeries,
     kerberos: KerberosSeries,
     traces: TraceSeries,
 }
@@ -116,6 +120,7 @@ impl Metrics {
             proxy: ProxySeries::new(&maker),
             usage: UsageSeries::new(&maker),
             shuffle: ShuffleSeries::new(&maker),
+            spark_shuffle: SparkShuffleSeries::new(&maker),
             kerberos: KerberosSeries::default(),
             traces: TraceSeries::default(),
             registry,
@@ -269,6 +274,16 @@ impl Metrics {
         self.shuffle.watch(Box::new(read));
     }
 
+    /// Makes `read` the source of the series of a service of this name for Spark's shuffle, at each
+    /// request for them.
+    pub fn watch_spark_shuffle(
+        &self,
+        service: &str,
+        read: impl Fn() -> SparkShuffleReading + Send + Sync + 'static,
+    ) {
+        self.spark_shuffle.watch(service.to_owned(), Box::new(read));
+    }
+
     /// Makes `read` the source of the gauges of the node's login to Kerberos, at each request for
     /// them. The first call counts, and makes them.
     pub fn watch_login(&self, read: impl Fn() -> LoginReading + Send + Sync + 'static) {
@@ -286,6 +301,7 @@ impl Metrics {
     pub fn encode(&self) -> String {
         self.proxy.refresh();
         self.shuffle.refresh();
+        self.spark_shuffle.refresh();
         self.refusals.refresh();
         self.kerberos.refresh();
         self.traces.refresh();

@@ -2,7 +2,7 @@
 //! --connect`.
 
 use hadoop_conf::HostPort;
-use node_manager::config::{AuxServiceKind, Config};
+use node_manager::config::Config;
 use program::holder;
 
 use super::{Findings, Machine};
@@ -64,12 +64,9 @@ pub(crate) fn ports(config: &Config) -> Vec<(String, HostPort)> {
         ports.push(("yarn.nodemanager.amrmproxy.address".to_owned(), address));
     }
     for service in &config.aux_services {
-        let AuxServiceKind::MapReduceShuffle(shuffle) = &service.kind;
-        let address = HostPort::new("0.0.0.0", shuffle.port);
-        ports.push((
-            format!("{} (mapreduce.shuffle.port)", service.name),
-            address,
-        ));
+        let (port, property) = service.port();
+        let address = HostPort::new("0.0.0.0", port);
+        ports.push((format!("{} ({property})", service.name), address));
     }
     ports
 }

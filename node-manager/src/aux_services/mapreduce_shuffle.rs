@@ -4,15 +4,21 @@
 //! the key of the hashes. It need not be the password of the job's own token. The job's id follows
 //! from the application's, so that no application speaks for another. Metadata is the port.
 
+use std::io;
 use std::sync::Arc;
 
 use launch_context::ServiceData;
-use localize::{NodeDirs, UserName};
+use localize::{ApplicationFolder, NodeDirs, UserName};
+use node_web::metrics::{Port, ShuffleReading};
 use records::ApplicationId;
-use shuffle::{JobSecret, Jobs, OutputFolder};
+use shuffle::{
+    Counts, JobSecret, Jobs, OutputFolder, ShuffleConfig, ShuffleServer, StartShuffleError,
+};
 use thiserror::Error;
 use wire::token::Token;
 use wire::writable::{WritableError, WritableReader};
+
+use super::{AuxService, DataRefused, KeptSocket, Listening, ServiceFailed, StartParts, Started};
 
 /// Folder of map outputs below an application's (Hadoop: `ShuffleHandler.getBaseLocation`).
 const OUTPUT: &str = "output";
@@ -22,33 +28,98 @@ const OUTPUT: &str = "output";
 #[error("the service data is no job token")]
 pub struct JobDataError(#[from] WritableError);
 
+/// The shuffle's port.
+pub(super) struct ListeningMapReduce {
+    server: ShuffleServer,
+    has_tls: bool,
+}
+
+impl ListeningMapReduce {
+    pub(super) fn listen(config: ShuffleConfig, kept: &KeptSocket<'_>) -> io::Result<Self> {
+        let has_tls = config.tls.is_some();
+        let server = match kept.take(config.port) {
+            Some(socket) => ShuffleServer::listening(socket, config),
+            None => ShuffleServer::bind(config),
+        }?;
+        kept.keep(&server);
+        Ok(Self { server, has_tls })
+    }
+
+    pub(super) const fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    pub(super) const fn has_tls(&self) -> bool {
+        self.has_tls
+    }
+}
+
+impl Listening for ListeningMapReduce {
+    fn metadata(&self) -> Vec<u8> {
+        u32::from(self.server.port()).to_be_bytes().to_vec()
+    }
+
+    fn start(self: Box<Self>, parts: &mut StartParts<'_>) -> Result<Started, ServiceFailed> {
+        let service = MapReduceShuffle::new(parts.dirs.clone());
+        let refusals = parts.metrics.refusals(Port::Shuffle);
+        let running = self.server.start(service.jobs(), refusals);
+        let running = running.map_err(|source| ServiceFailed {
+            service: parts.name.to_owned(),
+            what: match source {
+                StartShuffleError::System(_) => {
+                    "starting its threads (mapreduce.shuffle.max.threads)".to_owned()
+                }
+                StartShuffleError::Tls(_) => {
+                    "opening its key stores (mapreduce.shuffle.ssl.enabled)".to_owned()
+                }
+            },
+            source,
+        })?;
+        let counts = running.counts();
+        parts.metrics.watch_shuffle(move || reading(counts()));
+        Ok((Box::new(service), Box::new(|| running.stop())))
+    }
+}
+
+fn reading(counts: Counts) -> ShuffleReading {
+    ShuffleReading {
+        output_bytes: counts.output_bytes,
+        outputs_failed: counts.outputs_failed,
+        outputs_ok: counts.outputs_ok,
+        connections: counts.connections,
+    }
+}
+
 /// Jobs of the shuffle.
-pub(super) struct MapReduceShuffle {
+struct MapReduceShuffle {
     jobs: Arc<Jobs>,
     dirs: NodeDirs,
 }
 
 impl MapReduceShuffle {
-    pub(super) fn new(dirs: NodeDirs) -> Self {
+    fn new(dirs: NodeDirs) -> Self {
         let jobs = Arc::default();
         Self { jobs, dirs }
     }
 
-    pub(super) fn jobs(&self) -> Arc<Jobs> {
+    fn jobs(&self) -> Arc<Jobs> {
         Arc::clone(&self.jobs)
     }
+}
 
-    pub(super) fn initialize_application(
+impl AuxService for MapReduceShuffle {
+    fn initialize_application(
         &self,
         application: ApplicationId,
         user: &UserName,
         data: &ServiceData,
-    ) -> Result<(), JobDataError> {
-        let token = Token::read_writable(&mut WritableReader::new(&data.0))?;
+    ) -> Result<(), DataRefused> {
+        let token = Token::read_writable(&mut WritableReader::new(&data.0));
+        let token = token.map_err(JobDataError)?;
         let folders = self.dirs.application_folders(application, user);
-        let output = |(root, below): (_, std::path::PathBuf)| OutputFolder {
-            root,
-            below: below.join(OUTPUT),
+        let output = |folder: ApplicationFolder| OutputFolder {
+            root: folder.root,
+            below: folder.below.join(OUTPUT),
         };
         let folders = folders.into_iter().map(output).collect();
         let secret = JobSecret(token.password.to_vec());
@@ -57,7 +128,7 @@ impl MapReduceShuffle {
         Ok(())
     }
 
-    pub(super) fn stop_application(&self, application: ApplicationId) {
+    fn stop_application(&self, application: ApplicationId) {
         self.jobs.remove(&job_id(application));
     }
 }

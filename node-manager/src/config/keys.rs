@@ -14,9 +14,11 @@ mod page;
 mod policy;
 mod related;
 mod shuffle;
+mod spark_shuffle;
 mod ssl;
 
 use hadoop_conf::{Family, Key, KeyClass, KeyTable, shared};
+pub use spark_shuffle::SPARK_SHUFFLE;
 pub use ssl::SSL_SERVER;
 
 /// The table: honoured, those of labels and attributes, later, not applicable, then those outside

@@ -1,4 +1,4 @@
-//! Properties to auxiliary services: which there are, and the settings of the shuffle.
+//! Properties to auxiliary services: which there are, and the settings of the MapReduce shuffle.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,19 +7,20 @@ use hadoop_conf::{Expected, PropertyReader, Warning};
 use shuffle::ShuffleConfig;
 
 use super::read_node::{is_service_name, service_names};
-use super::read_tls;
 use super::sections::{AuxServiceConfig, AuxServiceKind};
+use super::{read_spark_shuffle, read_tls};
 
 /// Services of one node; each stands in the environment of every container.
 const AUX_SERVICES_MAX: usize = 32;
 
 const NAMES: &str = "yarn.nodemanager.aux-services";
-const SKIP: &str = "yarn.nodemanager.agent.aux-services.skip-unavailable";
+pub(super) const SKIP: &str = "yarn.nodemanager.agent.aux-services.skip-unavailable";
 const SSL: &str = "mapreduce.shuffle.ssl.enabled";
 const MAX_CONNECTIONS: &str = "mapreduce.shuffle.max.connections";
 
-/// The only class that the agent has a service for.
+/// Classes that the agent has a service for.
 const SHUFFLE_HANDLER: &str = "org.apache.hadoop.mapred.ShuffleHandler";
+pub(super) const SPARK_SHUFFLE: &str = "org.apache.spark.network.yarn.YarnShuffleService";
 
 pub(super) fn aux_services(
     reader: &mut PropertyReader<'_>,
@@ -45,27 +46,73 @@ pub(super) fn aux_services(
             reader.missing(property, "yarn.nodemanager.aux-services names it");
             continue;
         };
-        if class == SHUFFLE_HANDLER {
-            let kind = AuxServiceKind::MapReduceShuffle(shuffle(reader, conf_dirs));
-            services.push(AuxServiceConfig { name, kind });
-        } else if skip {
-            let origin = reader.origin(NAMES);
-            reader.warn(Warning::NoService {
-                service: name,
-                class,
-                origin,
-            });
-        } else {
-            reader.problem(&property, unavailable());
+        let kind = match class.as_str() {
+            SHUFFLE_HANDLER => Ok(AuxServiceKind::MapReduceShuffle(shuffle(reader, conf_dirs))),
+            SPARK_SHUFFLE => read_spark_shuffle::spark_shuffle(reader, &name, skip)
+                .map(AuxServiceKind::SparkShuffle),
+            _other if skip => Err(not_available(reader, name.clone(), class.clone())),
+            _other => {
+                reader.problem(&property, unavailable());
+                continue;
+            }
+        };
+        let service = kind.and_then(|kind| {
+            let class = class.clone();
+            let service = AuxServiceConfig { name, class, kind };
+            with_own_port(reader, &services, service, skip)
+        });
+        match service {
+            Ok(service) => services.push(service),
+            Err(unavailable) => reader.warn(unavailable),
         }
     }
     services
 }
 
+/// Refuses a service on the port of an earlier one, since it would not start, or leaves it out.
+fn with_own_port(
+    reader: &mut PropertyReader<'_>,
+    earlier: &[AuxServiceConfig],
+    service: AuxServiceConfig,
+    skip: bool,
+) -> Result<AuxServiceConfig, Warning> {
+    let (port, property) = service.port();
+    let mut earlier = earlier.iter();
+    let Some(other) = earlier.find(|it| port != 0 && it.port().0 == port) else {
+        return Ok(service);
+    };
+    if skip {
+        let why = format!("{}, on port {port} of {}", service.class, other.name);
+        return Err(not_available(reader, service.name, why));
+    }
+    let rule = format!(
+        "names {} and {} on one port, {port}: each service needs one of its own ({property}; \
+         spark-shuffle-site.xml in a folder of the service's class path sets it for one); with \
+         {SKIP} = true the agent runs without the second, and refuses containers that need it",
+        other.name, service.name
+    );
+    reader.problem(NAMES, Expected::Rule(rule.into()));
+    Ok(service)
+}
+
+/// Returns the warning that a service is left out. The class may have the reason behind it.
+pub(super) fn not_available(
+    reader: &PropertyReader<'_>,
+    service: String,
+    class: String,
+) -> Warning {
+    let origin = reader.origin(NAMES);
+    Warning::NoService {
+        service,
+        class,
+        origin,
+    }
+}
+
 fn unavailable() -> Expected {
     let text = format!(
-        "is no service of this agent, which has {SHUFFLE_HANDLER} only; with {SKIP} = true the \
-         agent runs without it, and refuses containers that need it"
+        "is no service of this agent, which has {SHUFFLE_HANDLER} and {SPARK_SHUFFLE} only; with \
+         {SKIP} = true the agent runs without it, and refuses containers that need it"
     );
     Expected::Rule(text.into())
 }

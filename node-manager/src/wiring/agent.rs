@@ -30,6 +30,7 @@ use super::service_manager::{self, Supervision};
 use super::shared::{NodeAddress, Shared};
 use super::slices;
 use crate::application_tokens::ApplicationTokens;
+use crate::aux_services::{AuxServices, ServiceThreads};
 use crate::clock::Clock;
 use crate::config::{Capacity, Config};
 use crate::core_task::{self, Handle, Inbox};
@@ -101,8 +102,8 @@ impl Agent {
         let mut ports = Ports::listen(&config, &process, &shared).await?;
         let mut folders = Folders::start(&config, &shared, recovery.as_ref())?;
         let (providers, node_reports) = parts::start_providers(&config, &process)?;
-        let services = std::mem::take(&mut ports.services);
-        let (services, service_threads) = services.start(&folders.dirs, &shared.metrics)?;
+        let (services, service_threads) =
+            start_services(&mut ports, &folders, &shared, recovery.as_mut())?;
         let capacity = config.capacity.resolve(node_identity::hardware());
         let (performer, localizer_threads) = parts::make_performer(
             &config,
@@ -288,6 +289,19 @@ fn start_tasks(
         stop.clone(),
     ));
     tasks.spawn(reloader.run(stop.clone()));
+}
+
+/// Starts the auxiliary services, with what an earlier agent stored for them.
+fn start_services(
+    ports: &mut Ports,
+    folders: &Folders,
+    shared: &Shared,
+    recovery: Option<&mut Recovery>,
+) -> Result<(AuxServices, ServiceThreads), AgentError> {
+    let services = std::mem::take(&mut ports.services);
+    let executors = recovery.map(Recovery::take_executors);
+    let started = services.start(&folders.dirs, &shared.metrics, executors.as_ref());
+    Ok(started?)
 }
 
 /// Starts the task of the core, which goes on where another has ended if there is a state of it.

@@ -18,6 +18,7 @@ use state_store::{Contents, KeySpace, StateStore};
 use tokio::sync::mpsc;
 
 use super::error::{AgentError, starting};
+use crate::aux_services::{SPARK_KEY_SPACE, StoredExecutors};
 use crate::clock::wall_now;
 use crate::config::RecoveryConfig;
 use crate::recovery::{FoundState, KEPT_FILES, KeptFiles, KeyWriter, StateWriter};
@@ -109,6 +110,14 @@ impl Recovery {
     pub(super) fn take_space(&mut self, name: &'static str) -> (KeySpace, Contents) {
         let found = self.store.take_found(name);
         (self.store.key_space(name), found)
+    }
+
+    /// Takes the executors that registered with Spark's shuffle, those of applications that go on
+    /// here.
+    pub(super) fn take_executors(&mut self) -> StoredExecutors {
+        let (space, found) = self.take_space(SPARK_KEY_SPACE);
+        let store = (space, self.store.commits());
+        StoredExecutors::new(store, found, |id| self.has_application(id))
     }
 
     /// Returns whether containers of an application may still run here.

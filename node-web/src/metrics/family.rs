@@ -111,6 +111,20 @@ impl Maker<'_> {
         histogram
     }
 
+    /// Makes a family of counters whose labels have values that a configuration names.
+    pub(super) fn named_counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        let family = IntCounterVec::new(Opts::new(name, help), labels).expect(CONSTANT);
+        self.register(&family);
+        family
+    }
+
+    /// Makes a family of gauges whose label has values that a configuration names.
+    pub(super) fn named_gauges(&self, name: &str, help: &str, label: &str) -> IntGaugeVec {
+        let family = IntGaugeVec::new(Opts::new(name, help), &[label]).expect(CONSTANT);
+        self.register(&family);
+        family
+    }
+
     pub(super) fn counters<L: Label>(&self, name: &str, help: &str) -> PerLabel<L, IntCounter> {
         let family = IntCounterVec::new(Opts::new(name, help), &[L::NAME]).expect(CONSTANT);
         self.register(&family);

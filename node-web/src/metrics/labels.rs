@@ -65,6 +65,8 @@ label! {
         Web => "web",
         /// Fetches of reducers.
         Shuffle => "shuffle",
+        /// Fetches and registrations of Spark's executors, of all services together.
+        SparkShuffle => "spark_shuffle",
         /// Questions and orders of operators, on a Unix socket.
         Admin => "admin",
     }

@@ -17,6 +17,7 @@
 //! | [`proxy_interop`] | the AMRMProxy among real components |
 //! | [`secure_hdfs`] | HDFS with Kerberos: clients with tokens and keytabs, and jobs on it |
 //! | [`spark`] | a real Spark on the agent's nodes |
+//! | [`spark_shuffle`] | a real Spark whose blocks outlive its executors |
 //! | [`watched`] | two nodes as tools in use watch them: Zabbix, Grafana, exporters |
 //! | [`yarn_default`] | values of properties that `yarn-default.xml` describes |
 
@@ -36,6 +37,7 @@ mod proxy_interop;
 mod scripted_java_nm;
 mod secure_hdfs;
 mod spark;
+mod spark_shuffle;
 mod watched;
 mod yarn_default;
 

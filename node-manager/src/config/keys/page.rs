@@ -29,6 +29,16 @@ Read from the file that `hadoop.ssl.server.conf` names, and from no other ([shuf
 |---|---|
 ";
 
+const SPARK_SHUFFLE_HEAD: &str = "
+## Of Spark's shuffle
+
+Read for each service of its class from `yarn-site.xml`, and over it from `spark-shuffle-site.xml` in the
+folders of the service's class path ([spark-shuffle.md](spark-shuffle.md)).
+
+| Property | Default |
+|---|---|
+";
+
 const OWN: &str = "yarn.nodemanager.agent.";
 
 const PROTECTIONS_HEAD: &str = "
@@ -160,12 +170,18 @@ fn page() -> String {
     for protection in PROTECTIONS {
         writeln!(page, "| `{}` | {} |", protection.name, protection.lack).unwrap();
     }
-    write!(page, "{SSL_SERVER_HEAD}").unwrap();
-    let of_file = keys::SSL_SERVER.keys.iter().copied().flatten();
-    let mut rows: Vec<String> = of_file.map(row).collect();
-    rows.sort();
-    for row in rows {
-        writeln!(page, "{row}").unwrap();
+    for (head, table) in [
+        (SSL_SERVER_HEAD, &keys::SSL_SERVER),
+        (SPARK_SHUFFLE_HEAD, &keys::SPARK_SHUFFLE),
+    ] {
+        write!(page, "{head}").unwrap();
+        let of_file = table.keys.iter().copied().flatten();
+        let obeyed = of_file.filter(|key| key.class == KeyClass::Honoured);
+        let mut rows: Vec<String> = obeyed.map(row).collect();
+        rows.sort();
+        for row in rows {
+            writeln!(page, "{row}").unwrap();
+        }
     }
     page.push_str(
         "\n## Names with a part that the operator chooses\n\n| Name | Here |\n|---|---|\n",

@@ -48,7 +48,7 @@ impl Folder {
         let mut all = vec![("ssl.server.keystore.location", keys.as_str()), PASSWORD];
         all.extend(ssl_server);
         let config = self.load(Some(&all), more).config.unwrap();
-        let AuxServiceKind::MapReduceShuffle(shuffle) = &config.aux_services[0].kind;
+        let shuffle = config.aux_services[0].map_reduce_shuffle().unwrap();
         shuffle.clone()
     }
 

@@ -1,0 +1,206 @@
+//! Properties to Spark's shuffle: those beside all others, and over them those of a file in the
+//! service's class path, which differs between several services of one node.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hadoop_conf::{Expected, PropertyReader, Warning, parse};
+use spark_shuffle::SparkShuffleConfig;
+
+use super::keys;
+use super::read_services::{SKIP, SPARK_SHUFFLE, not_available};
+
+/// File that Spark's service reads from its class path, over the node's configuration.
+const OVERLAY: &str = "spark-shuffle-site.xml";
+
+const MERGE: &str = "spark.shuffle.push.server.mergedShuffleFileManagerImpl";
+const NO_MERGE: &str = "org.apache.spark.network.shuffle.NoOpMergedShuffleFileManager";
+const CRYPTO: &str = "spark.network.crypto.enabled";
+const ALWAYS_ENCRYPT: &str = "spark.network.sasl.serverAlwaysEncrypt";
+const TLS: &str = "spark.ssl.rpc.enabled";
+const TIMEOUT: &str = "spark.shuffle.io.connectionTimeout";
+const NETWORK_TIMEOUT: &str = "spark.network.timeout";
+const CHUNKS: &str = "spark.shuffle.maxChunksBeingTransferred";
+
+/// Threads at most; more would not read disks faster (Spark: `NettyUtils.MAX_DEFAULT_NETTY_THREADS`
+/// for the default).
+const THREADS_MAX: usize = 256;
+const DEFAULT_THREADS_MAX: usize = 8;
+
+/// Property that asks for what this service has not.
+struct Lack {
+    name: &'static str,
+    what: &'static str,
+}
+
+/// Reads the settings of the service of this name. One that asks for what is not there is a
+/// problem; or, if it may be left out, a warning that it is.
+pub(super) fn spark_shuffle(
+    reader: &mut PropertyReader<'_>,
+    name: &str,
+    may_be_left_out: bool,
+) -> Result<SparkShuffleConfig, Warning> {
+    let folders = class_path_folders(reader, name);
+    let layered = match reader.properties().read_over(&folders, OVERLAY) {
+        Ok(layered) => layered,
+        Err(error) => {
+            reader.unusable_file(error);
+            return Ok(SparkShuffleConfig::default());
+        }
+    };
+    let mut of_service = PropertyReader::new(&layered, &keys::SPARK_SHUFFLE);
+    let config = read(&mut of_service);
+    let lacks = lacks(&mut of_service);
+    let unavailable = lacks.first().filter(|_| may_be_left_out).map(|lack| {
+        let class = format!("{SPARK_SHUFFLE}, with {}", lack.name);
+        not_available(reader, name.to_owned(), class)
+    });
+    for lack in lacks.iter().filter(|_| !may_be_left_out) {
+        of_service.problem(lack.name, Expected::Rule(lack.rule().into()));
+    }
+    reader.add(of_service);
+    unavailable.map_or(Ok(config), Err)
+}
+
+impl Lack {
+    fn rule(&self) -> String {
+        let what = self.what;
+        format!(
+            "asks for {what}, which this agent does not serve; with {SKIP} = true it runs without \
+             the service, and refuses containers that need it"
+        )
+    }
+}
+
+/// Returns the folders of a service's class path, in which Java would look for the file. An entry
+/// `FOLDER/*` stands for the archives in it; operators write it for folders with files, too.
+fn class_path_folders(reader: &mut PropertyReader<'_>, name: &str) -> Vec<PathBuf> {
+    let property = format!("yarn.nodemanager.aux-services.{name}.classpath");
+    let class_path = reader.text(&property).unwrap_or_default();
+    let entries = class_path.split([':', ',']).map(str::trim);
+    let folders = entries.map(|entry| entry.strip_suffix("/*").unwrap_or(entry));
+    folders
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from)
+        .collect()
+}
+
+fn read(reader: &mut PropertyReader<'_>) -> SparkShuffleConfig {
+    let port = reader.integer("spark.shuffle.service.port", 0..=i64::from(u16::MAX));
+    let threads = reader.u32("spark.shuffle.io.serverThreads", 0);
+    let backlog = reader.integer("spark.shuffle.io.backLog", -1..=i64::from(u32::MAX));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let defaults = SparkShuffleConfig::default();
+    SparkShuffleConfig {
+        port: u16::try_from(port).unwrap_or(0),
+        backlog: match u32::try_from(backlog) {
+            Ok(0) | Err(_) => defaults.backlog,
+            Ok(backlog) => backlog,
+        },
+        threads: match threads {
+            0 => (2 * processors).min(DEFAULT_THREADS_MAX),
+            threads => (threads as usize).min(THREADS_MAX),
+        },
+        connections_max: usize::MAX,
+        idle_timeout: idle_timeout(reader).unwrap_or(defaults.idle_timeout),
+        chunks_max: chunks_max(reader),
+        authenticates: reader.flag("spark.authenticate"),
+        ..defaults
+    }
+}
+
+/// Reads the time without a request after which a connection is closed.
+fn idle_timeout(reader: &mut PropertyReader<'_>) -> Option<Duration> {
+    for name in [TIMEOUT, NETWORK_TIMEOUT] {
+        let Some(text) = reader.text(name) else {
+            continue;
+        };
+        let parsed = spark_seconds(&text).filter(|time| !time.is_zero());
+        if parsed.is_none() {
+            let rule = "is a time as Spark writes it, at least a second: 120, 120s, 2min, 1h";
+            reader.problem(name, Expected::Rule(rule.into()));
+        }
+        return parsed;
+    }
+    None
+}
+
+/// Reads a time of Spark, in seconds where no unit is named (Spark: `JavaUtils.timeStringAsSec`).
+fn spark_seconds(text: &str) -> Option<Duration> {
+    let text = text.trim().to_ascii_lowercase();
+    let digits = text.trim_end_matches(|it: char| it.is_ascii_alphabetic());
+    let number: u64 = digits.parse().ok()?;
+    let seconds = match &text[digits.len()..] {
+        "" | "s" => number,
+        "us" => number / 1_000_000,
+        "ms" => number / 1_000,
+        "m" | "min" => number.checked_mul(60)?,
+        "h" => number.checked_mul(3_600)?,
+        "d" => number.checked_mul(86_400)?,
+        _unknown => return None,
+    };
+    Some(Duration::from_secs(seconds))
+}
+
+/// Reads the bound of chunks under way, whose default is no bound.
+fn chunks_max(reader: &mut PropertyReader<'_>) -> Option<u64> {
+    let text = reader.text(CHUNKS)?;
+    let parsed = parse::integer(&text).and_then(|number| u64::try_from(number).ok());
+    if parsed.is_none() {
+        let rule = "is a number of chunks, at least 0";
+        reader.problem(CHUNKS, Expected::Rule(rule.into()));
+    }
+    parsed.filter(|max| *max < i64::MAX.unsigned_abs())
+}
+
+/// Returns what is asked for that Spark's own service does and this one does not: less security,
+/// or less service, than was configured must not go unnoticed.
+fn lacks(reader: &mut PropertyReader<'_>) -> Vec<Lack> {
+    let mut lacks = Vec::new();
+    if reader.text(MERGE).is_some_and(|class| class != NO_MERGE) {
+        let what = "push-based merge";
+        lacks.push(Lack { name: MERGE, what });
+    }
+    for (name, what) in [
+        (CRYPTO, "encryption by spark.network.crypto"),
+        (ALWAYS_ENCRYPT, "encryption by SASL"),
+        (TLS, "Spark's TLS"),
+    ] {
+        if reader.flag(name) {
+            lacks.push(Lack { name, what });
+        }
+    }
+    lacks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_spark_reads_them() {
+        for (text, seconds) in [
+            ("120", 120),
+            ("120s", 120),
+            (" 2min", 120),
+            ("2M", 120),
+            ("1h", 3_600),
+            ("1d", 86_400),
+            ("5000ms", 5),
+        ] {
+            let expected = Some(Duration::from_secs(seconds));
+            assert_eq!(spark_seconds(text), expected, "{text}");
+        }
+        for text in [
+            "",
+            "s",
+            "1.5s",
+            "-1",
+            "2weeks",
+            "99999999999999999999",
+            "9999999999999999999d",
+        ] {
+            assert_eq!(spark_seconds(text), None, "{text}");
+        }
+    }
+}
