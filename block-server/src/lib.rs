@@ -20,7 +20,7 @@ mod shares;
 mod stream;
 
 pub use listener::{Limits, Listener, Protocol, RunningServer};
-pub use sender::{CachePolicy, Sender};
+pub use sender::{CachePolicy, Keystream, Sender};
 pub use shares::{Share, Shares};
 pub use stream::{NoTls, Stream};
 

@@ -33,9 +33,16 @@ pub struct CachePolicy {
     pub drop_sent: bool,
 }
 
+/// Cipher that changes bytes in their order, as they are sent or received.
+pub trait Keystream: Send {
+    /// Encrypts or decrypts the next bytes of the stream in place.
+    fn apply(&mut self, bytes: &mut [u8]);
+}
+
 /// Sending side of a connection.
-#[derive(Debug)]
 pub struct Sender<'a> {
+    /// Cipher of what is sent, on top of what the stream does; `None`: none.
+    keystream: Option<&'a mut dyn Keystream>,
     stream: &'a mut Stream,
     activity: &'a Activity,
     stall_timeout: Duration,
@@ -48,11 +55,18 @@ impl<'a> Sender<'a> {
     #[must_use]
     pub fn new(stream: &'a mut Stream, activity: &'a Activity, stall_timeout: Duration) -> Self {
         Self {
+            keystream: None,
             stream,
             activity,
             stall_timeout,
             pending: Vec::new(),
         }
+    }
+
+    /// Has all that is sent pass through a cipher.
+    #[must_use]
+    pub fn through(self, keystream: Option<&'a mut dyn Keystream>) -> Self {
+        Self { keystream, ..self }
     }
 
     /// Adds bytes, which are sent with the next ones or by [`Sender::flush`].
@@ -79,6 +93,9 @@ impl<'a> Sender<'a> {
 
     /// Passes what was added to the stream, which may keep some of it.
     async fn send_pending(&mut self) -> io::Result<()> {
+        if let Some(keystream) = &mut self.keystream {
+            keystream.apply(&mut self.pending);
+        }
         let mut sent = 0;
         while sent < self.pending.len() {
             let step = self.stream.write(&self.pending[sent..]);
@@ -130,7 +147,7 @@ impl<'a> Sender<'a> {
 
     /// Sends up to `count` bytes of a file, at least one, and returns how many.
     async fn send_some(&mut self, file: &File, position: u64, count: u64) -> io::Result<u64> {
-        if !self.stream.sends_files() {
+        if self.keystream.is_some() || !self.stream.sends_files() {
             let copied = count.min(BUFFER_BYTES as u64);
             self.pending.resize(usize::try_from(copied).unwrap_or(0), 0);
             file.read_exact_at(&mut self.pending, position)?;

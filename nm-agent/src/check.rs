@@ -382,10 +382,14 @@ fn services(config: &Config) -> impl Iterator<Item = String> {
             port => format!("port {port}"),
         };
         let proof = match &service.kind {
-            AuxServiceKind::SparkShuffle(config) if config.authenticates => {
-                ", to clients with their application's secret"
-            }
-            AuxServiceKind::SparkShuffle(_) => ", to anybody (spark.authenticate is false)",
+            AuxServiceKind::SparkShuffle(config) => match (config.authenticates, config.encryption) {
+                (true, Some(encryption)) if encryption.allows_sasl => {
+                    ", to clients with their application's secret, encrypted or by SASL in the clear"
+                }
+                (true, Some(_)) => ", to clients with their application's secret, encrypted",
+                (true, None) => ", to clients with their application's secret, in the clear",
+                (false, _) => ", to anybody (spark.authenticate is false)",
+            },
             AuxServiceKind::MapReduceShuffle(_) => "",
         };
         format!("{name} ({class}) is served by the agent, on {port} ({property}){proof}")

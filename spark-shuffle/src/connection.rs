@@ -14,6 +14,7 @@ use refusals::{Reason, Refusals};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
+use crate::auth_engine::Ciphers;
 use crate::cursor::Malformed;
 use crate::frame::{self, LENGTH_BYTES, Request};
 use crate::memory::Charge;
@@ -61,6 +62,7 @@ impl Protocol for Shared {
             activity,
             share: None,
             proof_deadline: Instant::now() + self.config.request_timeout,
+            ciphers: None,
             received: Vec::new(),
         };
         if let Err(error) = connection.serve().await {
@@ -95,7 +97,9 @@ struct Connection {
     share: Option<Share>,
     /// Time by which a client must have proved who it is.
     proof_deadline: Instant,
-    /// Bytes received and not used yet.
+    /// Ciphers that a handshake has agreed on.
+    ciphers: Option<Ciphers>,
+    /// Bytes received and not used yet, decrypted.
     received: Vec<u8>,
     /// Charge for what is received.
     charge: Charge,
@@ -193,13 +197,18 @@ impl Connection {
             }
             return Ok(false);
         };
-        Ok(read? > 0)
+        let count = read?;
+        if let Some(ciphers) = &mut self.ciphers {
+            let start = self.received.len() - count;
+            ciphers.incoming.apply(&mut self.received[start..]);
+        }
+        Ok(count > 0)
     }
 
     /// Answers the requests that are there whole, the first of which has `length` bytes after its
     /// length. Returns whether the connection stays open.
     async fn answer_received(&mut self, length: usize) -> io::Result<bool> {
-        let received = std::mem::take(&mut self.received);
+        let mut received = std::mem::take(&mut self.received);
         let mut used = 0;
         let mut length = length;
         let stays = loop {
@@ -209,13 +218,18 @@ impl Connection {
                 self.shared.refusals.count(Reason::Malformed);
                 break false;
             };
-            let reply = self.session.answer(request).await;
+            let mut reply = self.session.answer(request).await;
+            let ciphers = reply.ciphers.take();
             if !self.take_share() {
                 self.shared.refusals.count(Reason::NoPlace);
                 break false;
             }
             if !self.send(reply).await? {
                 break false;
+            }
+            if let Some(mut ciphers) = ciphers {
+                ciphers.incoming.apply(&mut received[used..]);
+                self.ciphers = Some(ciphers);
             }
             match frame::length(&received[used..], self.frame_bytes_max()) {
                 Ok(Some(next)) if received.len() - used >= LENGTH_BYTES + next => length = next,
@@ -254,7 +268,9 @@ impl Connection {
         let Reply {
             frame, range, ends, ..
         } = reply;
-        let mut sender = Sender::new(&mut self.stream, &self.activity, STALL_TIMEOUT);
+        let outgoing = self.ciphers.as_mut().map(|it| &mut *it.outgoing as _);
+        let sender = Sender::new(&mut self.stream, &self.activity, STALL_TIMEOUT);
+        let mut sender = sender.through(outgoing);
         sender.write(&frame).await?;
         if let Some(range) = range {
             let Some(_under_way) = UnderWay::begin(&self.shared) else {

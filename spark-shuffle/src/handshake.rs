@@ -1,5 +1,6 @@
 //! Proof of a client that it has its application's secret: SASL with DIGEST-MD5 (Spark:
-//! `SaslRpcHandler`, `SparkSaslServer`).
+//! `SaslRpcHandler`, `SparkSaslServer`), or the handshake of `spark.network.crypto` (Spark:
+//! `AuthRpcHandler`).
 //!
 //! A message of the handshake is a tag, the application's id and the mechanism's bytes. The
 //! mechanism protects the proof and not what follows; encryption by SASL is not offered.
@@ -12,10 +13,12 @@ use thiserror::Error;
 use wire::digest_md5::{DigestError, ServerCheck, challenge, nonce};
 use wire::protection::{Protection, Protections};
 
+use crate::auth_engine::{self, AUTH_TAG, AuthMessage, NoAuth};
 use crate::cursor::{Cursor, Malformed};
-use crate::executors::{Applications, NoExecutor};
+use crate::executors::{ApplicationSecret, Applications, NoExecutor};
 use crate::frame::{self, APP_ID_BYTES_MAX, Request};
 use crate::session::Reply;
+use crate::shared::Encryption;
 
 /// First byte of a message of SASL.
 const SASL_TAG: u8 = 0xEA;
@@ -48,11 +51,15 @@ enum NoProof {
     Digest(#[from] DigestError),
     #[error("the user is not Spark's")]
     User,
+    #[error("the challenge is wrong: {0}")]
+    Auth(#[from] NoAuth),
 }
 
 /// Handshake of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Handshake {
+    /// Encryption that clients may ask for; `None`: SASL alone is spoken.
+    encryption: Option<Encryption>,
     /// Challenge that was sent.
     sent: Option<Sent>,
 }
@@ -70,6 +77,13 @@ enum Step {
 }
 
 impl Handshake {
+    pub(crate) const fn new(encryption: Option<Encryption>) -> Self {
+        Self {
+            encryption,
+            sent: None,
+        }
+    }
+
     /// Answers a request. Returns the application whose secret the client has, once that is
     /// proven.
     pub(crate) fn answer(
@@ -81,10 +95,22 @@ impl Handshake {
             is_refusal: true,
             ..Reply::frame(frame)
         };
-        let reply = match request {
-            Request::Rpc { id, body } if body.first() == Some(&SASL_TAG) => {
+        let speaks_sasl = self.encryption.is_none_or(|it| it.allows_sasl);
+        let reply = match (request, self.encryption) {
+            (Request::Rpc { id, body }, Some(encryption)) if body.first() == Some(&AUTH_TAG) => {
+                return Self::auth(id, body, encryption, applications);
+            }
+            (Request::Rpc { id, body }, _) if speaks_sasl && body.first() == Some(&SASL_TAG) => {
                 return self.sasl(id, body, applications);
             }
+            (request, _) => Self::refuse(request, refusal),
+        };
+        (reply, None)
+    }
+
+    /// Answers what is no message of a handshake.
+    fn refuse(request: Request<'_>, refusal: impl Fn(Vec<u8>) -> Reply) -> Reply {
+        match request {
             Request::Rpc { id, .. } | Request::MergedBlockMeta { id } => {
                 refusal(frame::rpc_failure(id, NOT_SASL))
             }
@@ -96,8 +122,36 @@ impl Handshake {
                 ..refusal(frame::rpc_failure(id, NOT_SASL))
             },
             Request::OneWay | Request::Answer => Reply::default(),
+        }
+    }
+
+    /// Answers a challenge of `spark.network.crypto`: one message proves the client, and agrees on
+    /// the keys of what follows.
+    fn auth(
+        id: i64,
+        body: &[u8],
+        encryption: Encryption,
+        applications: &Applications,
+    ) -> (Reply, Option<Arc<str>>) {
+        let agreed = || {
+            let message = AuthMessage::parse(body)?;
+            let secret = secret(applications, message.application)?;
+            let agreed = auth_engine::answer(body, message, &secret.0, encryption.version)?;
+            Ok((message.application.into(), agreed))
         };
-        (reply, None)
+        match agreed() {
+            Ok((application, agreed)) => {
+                let reply = Reply {
+                    ciphers: Some(agreed.ciphers),
+                    ..Reply::frame(frame::rpc_response(id, &agreed.response))
+                };
+                (reply, Some(application))
+            }
+            Err(error) => {
+                let text = "java.lang.IllegalArgumentException: Authentication failed.";
+                (not_proven(id, &error, text), None)
+            }
+        }
     }
 
     fn sasl(
@@ -115,24 +169,10 @@ impl Handshake {
                 let frame = frame::rpc_response(id, text.as_bytes());
                 (Reply::frame(frame), Some(application))
             }
-            Err(NoProof::NotYet) => {
-                // So that the client comes again.
-                let reply = Reply {
-                    ends: true,
-                    ..Reply::default()
-                };
-                (reply, None)
-            }
             Err(error) => {
-                tracing::debug!(%error, "a client of Spark proved nothing");
                 let text = "java.lang.RuntimeException: javax.security.sasl.SaslException: \
                             DIGEST-MD5: authentication failed";
-                let reply = Reply {
-                    ends: true,
-                    is_refusal: true,
-                    ..Reply::frame(frame::rpc_failure(id, text))
-                };
-                (reply, None)
+                (not_proven(id, &error, text), None)
             }
         }
     }
@@ -157,14 +197,33 @@ impl Handshake {
         if check.identifier() != SASL_USER {
             return Err(NoProof::User);
         }
-        let secret = applications
-            .secret(application)
-            .map_err(|none| match none {
-                NoExecutor::NotYet => NoProof::NotYet,
-                NoExecutor::Unknown => NoProof::NoSecret,
-            })?;
+        let secret = secret(applications, application)?;
         let proof = check.verify_text(&password_text(&secret.0))?;
         Ok(Step::Proven(sent.application, proof.message))
+    }
+}
+
+fn secret(applications: &Applications, id: &str) -> Result<ApplicationSecret, NoProof> {
+    applications.secret(id).map_err(|none| match none {
+        NoExecutor::NotYet => NoProof::NotYet,
+        NoExecutor::Unknown => NoProof::NoSecret,
+    })
+}
+
+/// Returns the answer to a client that proved nothing, after which its connection ends.
+fn not_proven(id: i64, error: &NoProof, text: &str) -> Reply {
+    if matches!(error, NoProof::NotYet) {
+        // Without an answer the client comes again.
+        return Reply {
+            ends: true,
+            ..Reply::default()
+        };
+    }
+    tracing::debug!(%error, "a client of Spark proved nothing");
+    Reply {
+        ends: true,
+        is_refusal: true,
+        ..Reply::frame(frame::rpc_failure(id, text))
     }
 }
 
@@ -206,6 +265,7 @@ mod tests {
                 application: APPLICATION.into(),
                 nonce: NONCE.to_owned(),
             }),
+            ..Handshake::default()
         };
         handshake.step(&message(application, response), &lab.applications)
     }

@@ -14,6 +14,7 @@
 //! containers or how properties are read. Push-based merge is refused as by a service of Spark
 //! without it.
 
+mod auth_engine;
 mod blocks;
 mod connection;
 mod cursor;
@@ -35,7 +36,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use auth_engine::AuthVersion;
 pub use executors::{Application, ApplicationSecret, Applications, ExecutorStore, Settled};
 pub use files::ApplicationFolder;
 pub use server::{RunningSparkShuffle, SparkShuffleServer};
-pub use shared::{Counts, SparkShuffleConfig};
+pub use shared::{Counts, Encryption, SparkShuffleConfig};

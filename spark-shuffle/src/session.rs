@@ -7,6 +7,7 @@ use refusals::Reason;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::auth_engine::Ciphers;
 use crate::blocks::BlockIds;
 use crate::diagnosis::diagnose;
 use crate::executors::{NoExecutor, Place, Settled};
@@ -40,6 +41,8 @@ pub(crate) struct Reply {
     pub(crate) range: Option<FileRange>,
     /// Whether the connection ends after it.
     pub(crate) ends: bool,
+    /// Ciphers of the connection from the next byte on, in both directions.
+    pub(crate) ciphers: Option<Ciphers>,
     /// Whether the client lacks a right.
     pub(crate) is_refusal: bool,
 }
@@ -90,7 +93,7 @@ impl Session {
     pub(crate) fn new(shared: Arc<Shared>, first_stream: i64) -> Self {
         let streams = Streams::new(&shared.memory, first_stream);
         let access = if shared.config.authenticates {
-            Access::Unproven(Handshake::default())
+            Access::Unproven(Handshake::new(shared.config.encryption))
         } else {
             Access::Open
         };

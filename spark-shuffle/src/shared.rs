@@ -7,6 +7,7 @@ use std::time::Duration;
 use block_server::Shares;
 use refusals::Refusals;
 
+use crate::auth_engine::AuthVersion;
 use crate::executors::Applications;
 use crate::memory::Memory;
 
@@ -30,8 +31,21 @@ pub struct SparkShuffleConfig {
     /// Whether clients must prove that they have their application's secret
     /// (`spark.authenticate`).
     pub authenticates: bool,
+    /// Encryption of clients that prove it (`spark.network.crypto.enabled`); `None`: connections
+    /// are plain.
+    pub encryption: Option<Encryption>,
     /// Time for a connection's first request, and for each that has begun.
     pub request_timeout: Duration,
+}
+
+/// Encryption of connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encryption {
+    /// Version of the handshake (`spark.network.crypto.authEngineVersion`).
+    pub version: AuthVersion,
+    /// Whether clients without encryption may prove themselves by SASL
+    /// (`spark.network.crypto.saslFallback`).
+    pub allows_sasl: bool,
 }
 
 impl Default for SparkShuffleConfig {
@@ -45,6 +59,7 @@ impl Default for SparkShuffleConfig {
             idle_timeout: Duration::from_secs(120),
             chunks_max: None,
             authenticates: false,
+            encryption: None,
             request_timeout: Duration::from_secs(10),
         }
     }

@@ -232,7 +232,8 @@ fn each_auxiliary_service_is_named_with_who_serves_it_and_its_port() {
         "mapreduce_shuffle (org.apache.hadoop.mapred.ShuffleHandler) is served by the agent, on \
          port 13562 (mapreduce.shuffle.port)",
         "spark2_shuffle (org.apache.spark.network.yarn.YarnShuffleService) is served by the agent, \
-         on port 7337 (spark.shuffle.service.port), to clients with their application's secret",
+         on port 7337 (spark.shuffle.service.port), to clients with their application's secret, in the \
+         clear",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hadoop_conf::{Expected, PropertyReader, Warning, parse};
-use spark_shuffle::SparkShuffleConfig;
+use spark_shuffle::{AuthVersion, Encryption, SparkShuffleConfig};
 
 use super::keys;
 use super::read_services::{SKIP, SPARK_SHUFFLE, not_available};
@@ -16,6 +16,11 @@ const OVERLAY: &str = "spark-shuffle-site.xml";
 const MERGE: &str = "spark.shuffle.push.server.mergedShuffleFileManagerImpl";
 const NO_MERGE: &str = "org.apache.spark.network.shuffle.NoOpMergedShuffleFileManager";
 const CRYPTO: &str = "spark.network.crypto.enabled";
+const VERSION: &str = "spark.network.crypto.authEngineVersion";
+const CIPHER: &str = "spark.network.crypto.cipher";
+const CTR: &str = "AES/CTR/NoPadding";
+const SASL_FALLBACK: &str = "spark.network.crypto.saslFallback";
+const AUTHENTICATE: &str = "spark.authenticate";
 const ALWAYS_ENCRYPT: &str = "spark.network.sasl.serverAlwaysEncrypt";
 const TLS: &str = "spark.ssl.rpc.enabled";
 const TIMEOUT: &str = "spark.shuffle.io.connectionTimeout";
@@ -104,9 +109,30 @@ fn read(reader: &mut PropertyReader<'_>) -> SparkShuffleConfig {
         connections_max: usize::MAX,
         idle_timeout: idle_timeout(reader).unwrap_or(defaults.idle_timeout),
         chunks_max: chunks_max(reader),
-        authenticates: reader.flag("spark.authenticate"),
+        authenticates: reader.flag(AUTHENTICATE),
+        encryption: encryption(reader),
         ..defaults
     }
+}
+
+/// Reads the encryption of connections. Spark encrypts nothing for clients that prove nothing; who
+/// asks for it all the same is not served in the clear.
+fn encryption(reader: &mut PropertyReader<'_>) -> Option<Encryption> {
+    if !reader.flag(CRYPTO) {
+        return None;
+    }
+    if !reader.flag(AUTHENTICATE) {
+        let rule = "encrypts nothing without spark.authenticate, which is false";
+        reader.problem(CRYPTO, Expected::Rule(rule.into()));
+    }
+    let version = match reader.integer(VERSION, 1..=2) {
+        2 => AuthVersion::V2,
+        _first => AuthVersion::V1,
+    };
+    Some(Encryption {
+        version,
+        allows_sasl: reader.flag(SASL_FALLBACK),
+    })
 }
 
 /// Reads the time without a request after which a connection is closed.
@@ -161,11 +187,12 @@ fn lacks(reader: &mut PropertyReader<'_>) -> Vec<Lack> {
         let what = "push-based merge";
         lacks.push(Lack { name: MERGE, what });
     }
-    for (name, what) in [
-        (CRYPTO, "encryption by spark.network.crypto"),
-        (ALWAYS_ENCRYPT, "encryption by SASL"),
-        (TLS, "Spark's TLS"),
-    ] {
+    let cipher = reader.text(CIPHER);
+    if reader.flag(CRYPTO) && cipher.is_some_and(|cipher| cipher != CTR) {
+        let what = "another cipher than AES/CTR/NoPadding";
+        lacks.push(Lack { name: CIPHER, what });
+    }
+    for (name, what) in [(ALWAYS_ENCRYPT, "encryption by SASL"), (TLS, "Spark's TLS")] {
         if reader.flag(name) {
             lacks.push(Lack { name, what });
         }

@@ -171,6 +171,37 @@ fn with_overlay(folder: &Path, (service, port, further): Service<'_>) -> PathBuf
     class_path
 }
 
+#[test]
+fn encrypted_connections_of_both_versions_serve_their_jobs() {
+    require!(java, hadoop, spark);
+    let [first, second] = [(); 2].map(|()| Port::reserve()).map(Port::release);
+    let common = [
+        ("spark.authenticate", "true"),
+        ("spark.network.crypto.enabled", "true"),
+        ("spark.network.crypto.saslFallback", "false"),
+    ];
+    let version = |number| ("spark.network.crypto.authEngineVersion", number);
+    let with = |number| [&common[..], &[version(number)]].concat();
+    let (one, two) = (with("1"), with("2"));
+    let cluster = OneNode::start(&[
+        ("spark_shuffle", first, &one),
+        ("spark2_shuffle", second, &two),
+    ]);
+    for (service, further) in [
+        (("spark_shuffle", first), &one),
+        (("spark2_shuffle", second), &two),
+    ] {
+        let further = [&further[..], &[OVER_NETWORK]].concat();
+        let mut job = cluster.submit(service.0, service, 1, &further);
+        job.wait_alone(1);
+        job.go(1);
+        cluster.assert_nothing_again(&mut job);
+        let sent = cluster.blocks(service.0, "ok");
+        assert!(sent >= ROUND_BLOCKS, "{sent} blocks");
+        assert!(cluster.blocks(service.0, "error") < 1.0);
+    }
+}
+
 /// Blocks of executors on this host come over the network, too.
 const OVER_NETWORK: (&str, &str) = ("spark.shuffle.readHostLocalDisk", "false");
 

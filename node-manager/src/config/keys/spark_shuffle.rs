@@ -15,18 +15,16 @@ pub const SPARK_SHUFFLE: KeyTable = KeyTable {
     own_prefix: None,
 };
 
-const fn guard(name: &'static str) -> Guard {
-    Guard {
-        name,
-        protects: true,
-    }
+const fn guard(name: &'static str, protects: bool) -> Guard {
+    Guard { name, protects }
 }
 
 const GUARDS: &[Guard] = &[
-    guard("spark.authenticate"),
-    guard("spark.network.crypto.enabled"),
-    guard("spark.network.sasl.serverAlwaysEncrypt"),
-    guard("spark.ssl.rpc.enabled"),
+    guard("spark.authenticate", true),
+    guard("spark.network.crypto.enabled", true),
+    guard("spark.network.crypto.saslFallback", false),
+    guard("spark.network.sasl.serverAlwaysEncrypt", true),
+    guard("spark.ssl.rpc.enabled", true),
 ];
 
 #[rustfmt::skip] // One property a line, however long: the table is read and searched line by line.
@@ -34,6 +32,9 @@ const SPARK_SHUFFLE_KEYS: &[Key] = &[
     key(Honoured, Code, "spark.shuffle.service.port", Some("7337"), Count),
     key(Honoured, Code, "spark.authenticate", Some("false"), Flag),
     key(Honoured, Code, "spark.network.crypto.enabled", Some("false"), Flag),
+    key(Honoured, Code, "spark.network.crypto.authEngineVersion", Some("1"), Count),
+    key(Honoured, Code, "spark.network.crypto.cipher", Some("AES/CTR/NoPadding"), Text),
+    key(Honoured, Code, "spark.network.crypto.saslFallback", Some("true"), Flag),
     key(Honoured, Code, "spark.network.sasl.serverAlwaysEncrypt", Some("false"), Flag),
     key(Honoured, Code, "spark.ssl.rpc.enabled", Some("false"), Flag),
     key(Honoured, Code, "spark.shuffle.io.serverThreads", Some("0"), Count),

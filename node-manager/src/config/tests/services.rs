@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shuffle::ShuffleConfig;
-use spark_shuffle::SparkShuffleConfig;
+use spark_shuffle::{AuthVersion, SparkShuffleConfig};
 
 use super::*;
 
@@ -184,6 +184,54 @@ fn two_services_on_one_port_are_a_problem() {
 }
 
 #[test]
+fn encryption_is_read_and_nothing_weaker_is_served() {
+    let crypto = ("spark.network.crypto.enabled", "true");
+    let authenticate = ("spark.authenticate", "true");
+    let load = |pairs: &[(&str, &str)]| load_spark(&[("spark_shuffle", &[])], pairs);
+    let encryption = |pairs: &[(&str, &str)]| load(pairs).unwrap()[0].1.encryption;
+    assert_eq!(encryption(&[authenticate]), None);
+    let first = encryption(&[authenticate, crypto]).unwrap();
+    assert_eq!((first.version, first.allows_sasl), (AuthVersion::V1, true));
+    let second = ("spark.network.crypto.authEngineVersion", "2");
+    let alone = ("spark.network.crypto.saslFallback", "false");
+    let second = encryption(&[authenticate, crypto, second, alone]).unwrap();
+    assert_eq!(
+        (second.version, second.allows_sasl),
+        (AuthVersion::V2, false)
+    );
+    for (pairs, named) in [
+        (&[crypto][..], "spark.network.crypto.enabled = true"),
+        (
+            &[
+                authenticate,
+                crypto,
+                ("spark.network.crypto.cipher", "AES/GCM/NoPadding"),
+            ],
+            "spark.network.crypto.cipher = AES/GCM/NoPadding",
+        ),
+        (
+            &[
+                authenticate,
+                crypto,
+                ("spark.network.crypto.authEngineVersion", "3"),
+            ],
+            "spark.network.crypto.authEngineVersion = 3",
+        ),
+        (
+            &[
+                authenticate,
+                crypto,
+                ("spark.network.crypto.saslFallback", "no"),
+            ],
+            "spark.network.crypto.saslFallback = no",
+        ),
+    ] {
+        let problem = load(pairs).unwrap_err();
+        assert!(problem.contains(named), "{problem}");
+    }
+}
+
+#[test]
 fn what_a_service_of_spark_lacks_is_refused_by_its_property() {
     let push = "org.apache.spark.network.shuffle.RemoteBlockPushResolver";
     for (name, value) in [
@@ -191,7 +239,6 @@ fn what_a_service_of_spark_lacks_is_refused_by_its_property() {
             "spark.shuffle.push.server.mergedShuffleFileManagerImpl",
             push,
         ),
-        ("spark.network.crypto.enabled", "true"),
         ("spark.network.sasl.serverAlwaysEncrypt", "true"),
         ("spark.ssl.rpc.enabled", "true"),
         ("spark.authenticate", "yes"),
