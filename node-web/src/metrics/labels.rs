@@ -492,11 +492,8 @@ mod tests {
             (-7, Outcome::Unknown),
             (i32::MAX, Outcome::Unknown),
         ] {
-            assert_eq!(
-                Outcome::from(ContainerExitStatus(status)),
-                outcome,
-                "{status}"
-            );
+            let found = Outcome::from(ContainerExitStatus(status));
+            assert_eq!(found, outcome, "{status}");
         }
     }
 }
