@@ -70,8 +70,8 @@ impl Core {
         }
     }
 
-    /// Returns the ended applications whose tokens a heartbeat asks to be kept: those whose logs are
-    /// not up.
+    /// Returns the ended applications whose tokens a heartbeat asks to be kept: those whose logs
+    /// are not up.
     pub(super) fn keep_alive(&mut self, now: Now) -> Vec<ApplicationId> {
         if !self.config.is_secure || self.config.log_aggregation.is_none() {
             return Vec::new();

@@ -7,10 +7,10 @@
 //!                               └─▶ block_server::Sender: plain (sendfile) or TLS (copies)
 //! ```
 //!
-//! Owns a port with its threads, by [`block_server`], and the cache of indexes. In: jobs with their user's secret and
-//! the folders of their map outputs. Out: bytes of spill files on the wire, and counts. Knows HTTP,
-//! HMAC and spill files, and TLS as [`tls_server`] offers it; may not know YARN, containers or
-//! Hadoop's property names.
+//! Owns a port with its threads, by [`block_server`], and the cache of indexes. In: jobs with their
+//! user's secret and the folders of their map outputs. Out: bytes of spill files on the wire, and
+//! counts. Knows HTTP, HMAC and spill files, and TLS as [`tls_server`] offers it; may not know
+//! YARN, containers or Hadoop's property names.
 //!
 //! hyper, behind [`http_server`], owns the writes of its
 //! connections and cannot send a file by `sendfile`, and a shuffle request is a line and five
