@@ -344,6 +344,48 @@ async fn registrations_of_others_folders_and_applications_are_refused() {
 }
 
 #[tokio::test]
+async fn a_client_gets_nothing_of_another_application_than_its_own() {
+    let lab = Lab::new();
+    let mut owner = Client::of(&lab, STREAM);
+    owner.exchange(REGISTER, REGISTERED).await;
+    let mut client = Client::of(&lab, STREAM);
+    client.session.access = Access::Proven("application_1700000000000_0010".into());
+    let block = hex(&text("shuffle_3_5_0"));
+    let index = hex(&text("shuffle_3_5_0.index"));
+    let adler = hex(&text("ADLER32"));
+    let messages = [
+        // Blocks by their names, a removal, partitions by their numbers.
+        message(0, &format!("00000001 {block}")),
+        message(7, &format!("00000001 {index}")),
+        message(
+            9,
+            "00000003 00000001 0000000000000005 00000001 00000001 00000000 00",
+        ),
+        bytes(&format!("0a {APP} 00000001 0000000131")),
+        message(
+            16,
+            &format!("00000003 0000000000000005 00000000 0000000000000001 {adler}"),
+        ),
+        registration(APPLICATION, &["/d/blockmgr-b"], 64),
+    ];
+    for message in messages {
+        let failure = client.failure(&message).await;
+        let expected = "java.lang.SecurityException: Client for application_1700000000000_0010 not \
+                        authorized for application";
+        assert!(failure.starts_with(expected), "{}: {failure}", message[0]);
+    }
+    assert!(lab.path("shuffle_3_5_0.index").exists());
+    let place = ExecutorName {
+        application: APPLICATION,
+        executor: "1",
+    };
+    let Ok(place) = lab.applications.find(place) else {
+        panic!("the owner's executor is there");
+    };
+    assert_eq!(place.executor.dirs.len(), 2);
+}
+
+#[tokio::test]
 async fn messages_of_others_get_sparks_failures() {
     let lab = Lab::new();
     let mut client = Client::of(&lab, STREAM);
