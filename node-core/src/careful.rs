@@ -11,7 +11,7 @@ use std::time::Duration;
 use container_runtime::launch::LaunchEvent;
 use log_aggregation::Outcome;
 use log_aggregation::upload::UploadError;
-use records::{ApplicationId, ContainerExitStatus, ContainerId, MonoMillis, Now};
+use records::{ApplicationId, ContainerExitStatus, ContainerId, ContainerName, MonoMillis, Now};
 use sched::ContainerState;
 
 use super::{Core, Effect, LogOrder, StoreOrder};
@@ -52,6 +52,14 @@ impl Careful {
                         continue;
                     }
                 }
+                Role::Behind(name) => {
+                    let mut works = works_of(name).into_iter();
+                    let work = works.find(|work| self.held.contains_key(work));
+                    if let Some(held) = work.and_then(|work| self.held.get_mut(&work)) {
+                        held.push(effect);
+                        continue;
+                    }
+                }
                 Role::After(id) => self.release(id, true, &mut passed),
                 Role::Without(id) => self.release(id, false, &mut passed),
                 Role::Free => {}
@@ -64,7 +72,7 @@ impl Careful {
     /// Holds a container's works no longer. Their effects go first or, if they are not wanted,
     /// never.
     fn release(&mut self, id: ContainerId, are_wanted: bool, passed: &mut Vec<Effect>) {
-        for work in [Work::Adoption(id.name()), Work::Start(id.name())] {
+        for work in works_of(id.name()) {
             let Some(held) = self.held.remove(&work) else {
                 continue;
             };
@@ -123,7 +131,11 @@ impl Core {
         let held = suspects.held.iter().map(|work| (*work, Vec::new()));
         self.careful.held = held.collect();
         self.effects.retain(|effect| {
-            let fails = matches!(Role::of(effect), Role::Of(work) if Some(work) == failed);
+            let fails = match Role::of(effect) {
+                Role::Of(work) => failed == Some(work),
+                Role::Behind(name) => failed.is_some_and(|failed| works_of(name).contains(&failed)),
+                Role::After(_) | Role::Without(_) | Role::Free => false,
+            };
             if fails && failure.is_none() {
                 failure = failed.and_then(|work| failure_of(effect, &work));
             }
@@ -212,6 +224,8 @@ impl Core {
 enum Role {
     /// Belongs to a work.
     Of(Work),
+    /// Follows the work of a container, which is an adoption or a start.
+    Behind(ContainerName),
     /// An order about a container whose answer follows from the container's earlier effects.
     After(ContainerId),
     /// The container's earlier effects are not wanted any more.
@@ -226,8 +240,8 @@ impl Role {
             Effect::Localize { id, .. } => Self::Of(Work::Start(id.name())),
             Effect::Launch(order) => Self::Of(Work::Start(order.spec.id.name())),
             Effect::Adopt(order) => Self::Of(Work::Adoption(order.spec.id.name())),
-            Effect::ApplyLimits(spec) => Self::Of(Work::Adoption(spec.id.name())),
-            Effect::Link(order) => Self::Of(Work::Adoption(order.id.name())),
+            Effect::ApplyLimits(spec) => Self::Behind(spec.id.name()),
+            Effect::Link(order) => Self::Behind(order.id.name()),
             Effect::Logs(order) => {
                 application_of(order).map_or(Self::Free, |id| Self::Of(Work::Upload(id)))
             }
@@ -256,6 +270,11 @@ impl Role {
             | Effect::Observe(_) => Self::Free,
         }
     }
+}
+
+/// Returns the works that a container can have.
+const fn works_of(name: ContainerName) -> [Work; 2] {
+    [Work::Adoption(name), Work::Start(name)]
 }
 
 /// Returns the application that an upload is of; `None`: the order is of a container that runs.

@@ -78,6 +78,8 @@ struct CrashingNode {
     last_pid: i32,
     /// Orders that the performer got.
     launches: Vec<LaunchOrder>,
+    /// Changes of limits, each with the number of launches before it.
+    limits: Vec<(usize, ContainerSpec)>,
     localizations: Vec<Effect>,
     terminated: Vec<ContainerId>,
     adopted: Vec<i64>,
@@ -101,6 +103,7 @@ impl CrashingNode {
             processes: BTreeMap::new(),
             last_pid: 100,
             launches: Vec::new(),
+            limits: Vec::new(),
             localizations: Vec::new(),
             terminated: Vec::new(),
             adopted: Vec::new(),
@@ -136,6 +139,8 @@ impl CrashingNode {
                     self.isolation(IsolationEvent::Resumed(id));
                 } else if let Effect::Launch(order) = effect {
                     self.launches.push(*order);
+                } else if let Effect::ApplyLimits(spec) = effect {
+                    self.limits.push((self.launches.len(), spec));
                 } else if let Effect::Terminate(id) = effect {
                     self.terminated.push(id);
                 } else if let Effect::Adopt(order) = effect {

@@ -193,6 +193,38 @@ fn one_that_is_held_can_be_killed_and_its_localization_never_begins() {
 }
 
 #[test]
+fn a_change_of_a_container_whose_launch_is_held_follows_the_launch() {
+    let mut machine = CrashingNode::new();
+    for n in 1..=2 {
+        machine.step(&Step::Start(n, ExecutionType::Opportunistic));
+    }
+    for _ in 0..2 {
+        machine.crash_for_a_fault();
+    }
+    let launched = |machine: &CrashingNode| -> Vec<i64> {
+        let orders = machine.launches.iter();
+        orders.map(|order| order.spec.id.id).collect()
+    };
+    assert_eq!(launched(&machine), [1]);
+    let spec = ContainerSpec {
+        version: 1,
+        ..request_for(container_id(2), ExecutionType::Guaranteed).spec
+    };
+    let request = update_of(spec, token(&spec));
+    let updated = machine
+        .node
+        .core
+        .update_container(asker(), request, machine.node.now);
+    updated.unwrap();
+    machine.settle();
+    assert_eq!(machine.limits, []);
+    machine.step(&Step::Launched(1));
+    machine.pass(5_000);
+    assert_eq!(launched(&machine), [1, 2]);
+    assert_eq!(machine.limits, [(2, spec)]);
+}
+
+#[test]
 fn a_held_adoption_goes_first_when_its_container_is_to_end() {
     let mut machine = CrashingNode::new();
     machine.dirs = Some(some_dirs());
