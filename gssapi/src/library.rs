@@ -362,62 +362,42 @@ impl Credential {
         cache: &CStr,
     ) -> Result<Self, GssError> {
         const INITIATE: c_int = 1;
-        let entries = [(c"client_keytab", keytab), (c"ccache", cache)];
-        let entries = entries.map(|(key, value)| KeyValue {
-            key: key.as_ptr(),
-            value: value.as_ptr(),
-        });
-        let store = KeyValueSet {
-            count: 2,
-            elements: entries.as_ptr(),
-        };
-        let mechanism = oid(KRB5);
-        let mechanisms = OidSet {
-            count: 1,
-            elements: &raw const mechanism,
-        };
-        let mut minor = 0;
-        let mut credential = Self {
-            library,
-            handle: null_mut(),
-            lifetime_s: 0,
-        };
-        // SAFETY: all pointers are to live values or null where that is allowed.
-        let major = unsafe {
-            (library.0.gss_acquire_cred_from)(
-                &mut minor,
-                principal.handle,
-                u32::MAX,
-                &mechanisms,
-                INITIATE,
-                &store,
-                &mut credential.handle,
-                null_mut(),
-                &mut credential.lifetime_s,
-            )
-        };
-        library.check("no ticket for this node", major, minor)?;
-        Ok(credential)
+        let store = [(c"client_keytab", keytab), (c"ccache", cache)];
+        let lack = "no ticket for this node";
+        Self::from_store(library, principal, (INITIATE, &[KRB5][..]), &store, lack)
     }
-}
 
-impl Credential {
     /// Acquires the credential with which tickets for a service are read: its keys in a keytab.
     ///
     /// # Errors
     /// [`GssError`]: the keytab cannot be read, or has no such key.
     pub(crate) fn accept(library: Library, name: &Name, keytab: &CStr) -> Result<Self, GssError> {
         const ACCEPT: c_int = 2;
-        let entry = KeyValue {
-            key: c"keytab".as_ptr(),
-            value: keytab.as_ptr(),
-        };
+        // Clients send tokens of either mechanism.
+        let usage = (ACCEPT, &[SPNEGO, KRB5][..]);
+        let store = [(c"keytab", keytab)];
+        Self::from_store(library, name, usage, &store, "no key of the service")
+    }
+
+    /// Acquires a credential for a use of these mechanisms from a store with these entries. `lack`
+    /// begins the text of an error.
+    fn from_store(
+        library: Library,
+        name: &Name,
+        (usage, mechanisms): (c_int, &[&'static [u8]]),
+        entries: &[(&CStr, &CStr)],
+        lack: &str,
+    ) -> Result<Self, GssError> {
+        let entries = entries.iter().map(|(key, value)| KeyValue {
+            key: key.as_ptr(),
+            value: value.as_ptr(),
+        });
+        let entries: Vec<KeyValue> = entries.collect();
         let store = KeyValueSet {
-            count: 1,
-            elements: &raw const entry,
+            count: u32::try_from(entries.len()).unwrap_or(0),
+            elements: entries.as_ptr(),
         };
-        // Clients send tokens of either.
-        let known = [oid(SPNEGO), oid(KRB5)];
+        let known: Vec<Oid> = mechanisms.iter().map(|mechanism| oid(mechanism)).collect();
         let mechanisms = OidSet {
             count: known.len(),
             elements: known.as_ptr(),
@@ -435,14 +415,14 @@ impl Credential {
                 name.handle,
                 u32::MAX,
                 &mechanisms,
-                ACCEPT,
+                usage,
                 &store,
                 &mut credential.handle,
                 null_mut(),
                 &mut credential.lifetime_s,
             )
         };
-        library.check("no key of the service", major, minor)?;
+        library.check(lack, major, minor)?;
         Ok(credential)
     }
 }

@@ -6,42 +6,19 @@
     reason = "in a test a failure is to be seen where it happens"
 )]
 
+mod in_realm;
+
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use gssapi::{Accepted, Acceptor, AcceptorConfig, Library, Login, LoginConfig, NotAccepted};
-use test_support::realm::{self, REALM, Realm};
-use test_support::skip;
+use test_support::realm::{REALM, Realm};
 use wire::kerberos::{KerberosLibrary as _, Target};
 
-/// Variable by which a process knows that it has a test for itself, and the folder of its realm.
-const FOLDER: &str = "GSSAPI_TEST_REALM";
+use crate::in_realm::in_realm;
 
 const SERVICE: &str = "HTTP/localhost";
-
-/// Runs a test in a process whose library is that of a new realm.
-fn in_realm(name: &str, test: impl FnOnce(Realm)) {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        return test(Realm::start(Path::new(&folder)));
-    }
-    if let Err(why) = realm::is_possible() {
-        return skip::skip(name, &why);
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture"])
-        .env(FOLDER, folder.path())
-        .env("KRB5_CONFIG", folder.path().join("krb5.conf"))
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && told.contains("1 passed"),
-        "{told}"
-    );
-}
 
 /// Services with keys in one keytab, and a user.
 struct Lab {
