@@ -71,19 +71,16 @@ fn main() -> ExitCode {
     };
     let nodes = if arguments.quick { 10 } else { 40 };
     let tasks = if arguments.quick { 50 } else { 200 };
-    let java: &[u32] = if arguments.java {
-        &[0, nodes / 4]
-    } else {
-        &[0]
+    let java: &[u32] = match (arguments.has(SHELL_ONLY), arguments.java) {
+        (true, _) => &[],
+        (false, true) => &[0, nodes / 4],
+        (false, false) => &[0],
     };
     println!(
         "{JOBS} jobs of {tasks} tasks of {LENGTHS_S:?} s on {nodes} nodes of {PLACES} places, no \
          other work"
     );
-    for java in java
-        .iter()
-        .take(if arguments.has(SHELL_ONLY) { 0 } else { 2 })
-    {
+    for java in java {
         for (placement, listed) in ARMS {
             let setting = Setting {
                 placement,
