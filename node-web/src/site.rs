@@ -325,25 +325,24 @@ impl<S: NodeSource> Site<S> {
         let Some(now) = self.numbers().await else {
             return stopping();
         };
-        let mut beans = vec![HadoopMetrics::of(&node, &now, &self.metrics).bean()];
+        let own_bean = HadoopMetrics::of(&node, &now, &self.metrics).bean();
         if target.parameter("qry") == Some(hadoop_metrics::BEAN) {
-            return beans::jmx(&beans, target);
+            return beans::jmx(&[own_bean], target);
         }
         let metrics = Arc::clone(&self.metrics);
         let options = self.options.beans;
-        let reading = move || {
+        let target = target.clone();
+        // The list of open files may be long, and so may the document: calls of containers share
+        // the threads here.
+        let making = move || {
             let own = process::OwnUse::read();
-            let mut beans = hadoop_beans::beans(&node, &metrics, &own, options);
+            let mut beans = vec![own_bean];
+            beans.extend(hadoop_beans::beans(&node, &metrics, &own, options));
             beans.extend(process::beans(&node, &metrics, &own, wall_clock()));
-            beans
+            beans::jmx(&beans, &target)
         };
-        // The list of open files may be long.
-        beans.extend(
-            tokio::task::spawn_blocking(reading)
-                .await
-                .unwrap_or_default(),
-        );
-        beans::jmx(&beans, target)
+        let made = tokio::task::spawn_blocking(making).await;
+        made.unwrap_or_else(|_| stopping())
     }
 
     async fn conf(&self, target: &Target, headers: &HeaderMap) -> Answer {
@@ -372,11 +371,13 @@ impl<S: NodeSource> Site<S> {
         if let Some(node) = self.snapshot(Freshness::Recent).await {
             self.metrics.set_node(&node);
         }
-        let mut text = self.metrics.encode();
-        // The list of open files may be long.
-        let process = tokio::task::spawn_blocking(process::metrics).await;
-        text.push_str(&process.unwrap_or_default());
-        answer(StatusCode::OK, METRICS, Body::full(text))
+        let metrics = Arc::clone(&self.metrics);
+        // The list of open files and the text may be long, as in `jmx`.
+        let encoding = move || metrics.encode() + &process::metrics();
+        match tokio::task::spawn_blocking(encoding).await {
+            Ok(text) => answer(StatusCode::OK, METRICS, Body::full(text)),
+            Err(_) => stopping(),
+        }
     }
 
     /// The agent's numbers under Hadoop's names.
