@@ -28,7 +28,7 @@ const REFUSALS_MAX: usize = 64;
 /// Time for threads to end, of which one may wait for a disk.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a server does with its connections.
+/// Handler of a server's connections.
 pub trait Protocol: Send + Sync + 'static {
     /// Serves a connection to its end. `activity` says what it is doing, by which the server
     /// chooses whom it evicts.

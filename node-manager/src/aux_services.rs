@@ -77,7 +77,7 @@ trait Listening: Send + Sync {
     fn start(self: Box<Self>, parts: &mut StartParts<'_>) -> Result<Started, ServiceFailed>;
 }
 
-/// What services begin with.
+/// Means that services begin with.
 struct StartParts<'a> {
     /// Name of the service.
     name: &'a str,

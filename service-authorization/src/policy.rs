@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::machines::{Inclusion, KnownNames, MachineList};
 
-/// Who may use a protocol, and from where.
+/// Policy of a protocol: its users, and the hosts that they may call from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolPolicy {
     /// Users who may (`security.….acl`).
@@ -52,7 +52,7 @@ pub enum Denial {
         /// Java's name of the protocol.
         protocol: String,
     },
-    /// Nobody may use it from there.
+    /// The protocol is closed to this host.
     #[error("Host {host} is not authorized for protocol interface {protocol}")]
     Host {
         /// Address of the caller.

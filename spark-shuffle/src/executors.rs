@@ -42,7 +42,7 @@ impl fmt::Debug for ApplicationSecret {
     }
 }
 
-/// What an application's containers bring.
+/// Data that an application's containers bring.
 #[derive(Clone, Debug)]
 pub struct Application {
     /// User whose application it is.

@@ -12,7 +12,7 @@ use crate::shared::{Shared, SparkShuffleConfig};
 /// Bytes of the longest request.
 const FRAME_BYTES_MAX: usize = 1 << 20;
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Bytes of the input up to the end of the request.

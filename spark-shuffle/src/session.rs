@@ -81,7 +81,7 @@ pub(crate) struct Session {
 
 /// Right of a connection.
 enum Access {
-    /// Nobody proves anything.
+    /// Clients prove nothing.
     Open,
     /// Nothing but a handshake is answered.
     Unproven(Handshake),

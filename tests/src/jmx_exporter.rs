@@ -45,7 +45,7 @@ pub fn is_cached() -> bool {
 /// An exporter on a port of its own.
 #[derive(Debug)]
 pub struct JmxExporter {
-    /// Its process; killed on drop.
+    /// Process of the exporter; killed on drop.
     pub process: Process,
     /// Port with `/metrics`.
     pub port: u16,

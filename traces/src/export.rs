@@ -48,7 +48,7 @@ struct Counts {
     dropped: AtomicU64,
 }
 
-/// Where steps of containers are told. Cloned for each part that tells some.
+/// Sender of containers' steps to the traces. Cloned for each part that tells some.
 #[derive(Clone, Debug)]
 pub struct Traces {
     steps: Arc<Mutex<Steps>>,

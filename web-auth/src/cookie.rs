@@ -29,7 +29,7 @@ pub enum CookieError {
     /// The signature is not of this secret, or what is signed is no token of Kerberos.
     #[error("Invalid signature")]
     Invalid,
-    /// Its time is over.
+    /// The time of the cookie is over.
     #[error("expired")]
     Expired,
 }

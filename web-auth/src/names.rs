@@ -15,7 +15,7 @@ const RULES_MAX: usize = 1024;
 /// text, whatever the pattern.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// What a name that is not simple, or that no rule fits, means
+/// Meaning of a name that is not simple, or that no rule fits
 /// (`hadoop.security.auth_to_local.mechanism`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mechanism {
@@ -55,7 +55,7 @@ pub enum RulesError {
 /// Reason for which a principal has no user's name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
-    /// It is not made of a name, a host and a realm.
+    /// The name is not made of a name, a host and a realm.
     #[error("Malformed Kerberos name: {0}")]
     Malformed(String),
     /// No rule fits.

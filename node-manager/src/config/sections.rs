@@ -39,7 +39,8 @@ pub struct Config {
     /// Levels of protection of calls that carry a token, the preferred one first
     /// (`hadoop.rpc.protection`).
     pub protections: Protections,
-    /// Who may use the node's protocols; `None`: everybody (`hadoop.security.authorization`).
+    /// Users and hosts of the node's protocols; `None`: everybody
+    /// (`hadoop.security.authorization`).
     pub policies: Option<Policies>,
     /// Identity of the node; `None`: the cluster is not secure.
     pub kerberos: Option<KerberosConfig>,
@@ -348,7 +349,7 @@ pub struct PageProofConfig {
     pub secret_file: Option<PathBuf>,
     /// How long a cookie is good (`….token.validity`).
     pub validity: Duration,
-    /// What stands behind a cookie's value (`….cookie.path`, `….domain`, `….persistent`).
+    /// Attributes behind a cookie's value (`….cookie.path`, `….domain`, `….persistent`).
     pub cookie_attributes: String,
     /// Paths that need no proof (`….kerberos.endpoint.whitelist`).
     pub open_paths: Vec<String>,
@@ -420,7 +421,7 @@ pub struct AuxServiceConfig {
     pub name: String,
     /// Configured class (`yarn.nodemanager.aux-services.NAME.class`).
     pub class: String,
-    /// What serves it, with its settings.
+    /// Server of the service, with its settings.
     pub kind: AuxServiceKind,
 }
 

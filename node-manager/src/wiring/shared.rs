@@ -41,7 +41,7 @@ pub(super) struct Shared {
     pub(super) users: Option<Arc<Users>>,
     /// Identity of the node to the ResourceManager.
     pub(super) identity: Identity,
-    /// Who may use the node's protocols; `None`: everybody.
+    /// Users and hosts of the node's protocols; `None`: everybody.
     pub(super) authorization: Option<PortAuthorization>,
     /// Vital signs of the parts that make progress.
     pub(super) vitals: Vitals,

@@ -18,7 +18,7 @@ const CALL_BUCKETS: [f64; 11] = [
 pub struct Answered {
     /// Number of calls.
     pub count: u64,
-    /// Those of them that were done.
+    /// Calls that were done.
     pub done: u64,
     /// How long they took together, from the whole request until the answer is handed over.
     pub seconds: f64,

@@ -51,7 +51,7 @@ impl Statistics {
 /// A container as it was measured and brought up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ContainerUse {
-    /// Its session leader; `None` before the first look.
+    /// Id of the session leader; `None` before the first look.
     pub pid: Option<i32>,
     /// Physical memory in MiB, of each look.
     pub pmem_mb: Statistics,

@@ -21,7 +21,7 @@ use web_auth::{CookieError, Cookies, Failures, NameRules, Proven, negotiation};
 use super::answer::{Answer, text};
 use super::caller::{COOKIE, Caller};
 
-/// What a judge says of a token.
+/// Verdict of a judge on a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The caller is this principal.
@@ -64,7 +64,7 @@ pub struct KerberosPages {
     pub cookies: Cookies,
     /// How long a cookie is good.
     pub validity: Duration,
-    /// What stands behind a cookie's value, from `; Path=` on.
+    /// Attributes behind a cookie's value, from `; Path=` on.
     pub cookie_attributes: String,
     /// Paths that need no proof, exactly so (`….kerberos.endpoint.whitelist`).
     pub open_paths: Vec<String>,
