@@ -89,8 +89,12 @@ impl Queue {
     }
 
     /// Returns the position of a container in queue order, from 1. Costs a step for each container
-    /// behind it among those that wait like it.
+    /// behind it among those that wait like it. The last one, where arrivals in order go, is known
+    /// without a search.
     pub(crate) fn position(&self, place: QueuePlace) -> usize {
+        if self.unstarted.last() == Some(&place) {
+            return self.entries.len();
+        }
         let behind = (Bound::Excluded(place), Bound::Unbounded);
         if self.paused.contains_key(&place) {
             self.paused.len() - self.paused.range(behind).count()
