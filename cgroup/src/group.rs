@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::account::Account;
 use crate::error::CgroupError;
 use crate::files::{Files, HierarchyDirs};
 use crate::layout::Controller;
@@ -54,6 +55,14 @@ impl Cgroup {
     /// A file cannot be read or parsed.
     pub fn memory_events(&self) -> Result<MemoryEvents, CgroupError> {
         MemoryEvents::read(self.files())
+    }
+
+    /// Reads what the cgroup has used and holds.
+    ///
+    /// # Errors
+    /// A file cannot be read or parsed.
+    pub fn account(&self) -> Result<Account, CgroupError> {
+        Account::read(self.files())
     }
 
     /// Opens the files that [`Sampler::read`] reads.

@@ -11,8 +11,8 @@
 //! - `layout`: the mounted hierarchies, parsed from two files of `/proc`
 //! - `root`: the directory that the agent works in: a delegated cgroup (`delegation`) or a
 //!   configured path below each mount; `probe`: the same without changing anything
-//! - `group`: one cgroup; `limits`, `usage`, `pressure`: what is written to and read from its
-//!   files; `freezer`, `processes`: freezing, listing, killing, moving and removing
+//! - `group`: one cgroup; `limits`, `usage`, `account`, `pressure`: what is written to and read
+//!   from its files; `freezer`, `processes`: freezing, listing, killing, moving and removing
 //! - `scale`, `text`: conversions and file formats, pure
 //! - `spawn`, `clone`: a process that starts inside its cgroup; `note`: its own note that it
 //!   exists; `starting`: those that have not yet executed their program
@@ -22,6 +22,7 @@
 //! A cgroup is one directory in each hierarchy that is used. On a hybrid host the unified hierarchy
 //! is used for what works there without a controller: freezing, killing, CPU accounting, pressure.
 
+mod account;
 mod clone;
 mod delegation;
 mod dir;
@@ -46,6 +47,7 @@ mod text;
 mod tree;
 mod usage;
 
+pub use account::Account;
 pub use delegation::{move_below, move_beside};
 pub use error::{CgroupError, Unusable};
 pub use group::Cgroup;

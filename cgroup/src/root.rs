@@ -8,6 +8,7 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
+use crate::account::Account;
 use crate::delegation::{Delegated, delegated, move_to_leaf};
 use crate::dir::{Dir, checked_name};
 use crate::error::{CgroupError, Unusable};
@@ -214,6 +215,14 @@ impl Parent {
     /// A file cannot be read or parsed.
     pub fn memory_events(&self) -> Result<MemoryEvents, CgroupError> {
         MemoryEvents::read(Files::of(&self.dirs))
+    }
+
+    /// Reads what everything below has used and holds.
+    ///
+    /// # Errors
+    /// A file cannot be read or parsed.
+    pub fn account(&self) -> Result<Account, CgroupError> {
+        Account::read(Files::of(&self.dirs))
     }
 
     /// Opens the files that report the usage of everything below.

@@ -19,6 +19,30 @@ pub(crate) fn value(text: &str, key: &str) -> Option<u64> {
     })
 }
 
+/// Returns the sum over the devices of a file of lines `MAJOR:MINOR OPERATION NUMBER` (v1).
+pub(crate) fn device_sum(text: &str, operation: &str) -> u64 {
+    let numbers = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        (words.next()? == operation).then(|| words.next()?.parse::<u64>().ok())?
+    });
+    numbers.fold(0, u64::saturating_add)
+}
+
+/// Returns the sum over the devices of a file of lines `MAJOR:MINOR KEY=NUMBER …` (v2).
+pub(crate) fn keyed_device_sum(text: &str, key: &str) -> u64 {
+    let numbers = text.lines().filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        fields.find_map(|field| {
+            field
+                .strip_prefix(key)?
+                .strip_prefix('=')?
+                .parse::<u64>()
+                .ok()
+        })
+    });
+    numbers.fold(0, u64::saturating_add)
+}
+
 /// Pressure stall information: how long tasks waited for a resource (kernel: PSI,
 /// `Documentation/accounting/psi.rst`).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -110,10 +134,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn bytes_are_summed_over_devices_and_an_operation_is_a_whole_word() {
+        let v1 = "8:0 Read 4096\n8:0 Write 1\n8:16 Read 4\n8:16 Discard 9\nTotal 4110\n";
+        assert_eq!(
+            (device_sum(v1, "Read"), device_sum(v1, "Write")),
+            (4_100, 1)
+        );
+        assert_eq!(device_sum("Total 0\n", "Read"), 0);
+        let v2 = "8:16 rbytes=1459200 wbytes=3 rios=192 wios=353 dbytes=0 dios=0\n\
+            253:0 rbytes=800 wbytes=18446744073709551615 rios=1 wios=1\n8:32\n";
+        assert_eq!(keyed_device_sum(v2, "rbytes"), 1_460_000);
+        assert_eq!(keyed_device_sum(v2, "wbytes"), u64::MAX);
+        assert_eq!(keyed_device_sum(v2, "bytes"), 0);
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read_without_panic(text in ".{0,200}") {
             let _ = (Pressure::parse(&text), number(&text), value(&text, "oom"));
+            let _ = (device_sum(&text, "Read"), keyed_device_sum(&text, "rbytes"));
         }
     }
 }
