@@ -20,8 +20,10 @@
 //! - `confined`: one container as its watch sees it
 //! - `leftovers`: cgroups that could not be removed
 //! - `oom`: the message about a container that the kernel killed
+//! - `accounts`: what containers have used, for the monitor
 //! - `availability`: whether and why cgroups are not used
 
+mod accounts;
 mod availability;
 mod confined;
 mod event;
@@ -46,6 +48,8 @@ use records::{ContainerId, ContainerName, ExecutionType, PerExecutionType, Resou
 use sched::ContainerSpec;
 use tokio::sync::mpsc;
 
+pub use accounts::AccountReader;
+pub(crate) use accounts::GroupAccount;
 pub use availability::Availability;
 pub(crate) use confined::Confined;
 pub use event::IsolationEvent;

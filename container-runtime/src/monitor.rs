@@ -7,8 +7,10 @@
 //! - `node`: the machine; `pressure`: stall times of the machine and of each class of containers
 //! - `processes`: the processes of a container; `smaps`: memory of a process by mapping
 //! - `containers`: use of each container, compared with its limits
+//! - `accounts`: the use of each container as people ask for it, by its cgroup where it has one
 //! - `limits`: the limits of a container; `message`: the diagnostics when it exceeds them
 
+mod accounts;
 mod containers;
 mod limits;
 mod message;
@@ -27,8 +29,10 @@ use records::PerExecutionType;
 use threads::ThreadOwner;
 use tokio::sync::watch;
 
+use crate::isolation::AccountReader;
 use crate::launch::{Launcher, RunningProcess};
 
+pub use accounts::{ContainerAccount, StalledParts};
 pub use containers::{ContainerLook, ContainerSampler, MemoryExceeded};
 pub use limits::{MemoryKind, MemoryPolicy, MemoryUse};
 
@@ -120,7 +124,8 @@ struct Work {
 
 impl Monitor {
     /// Measures once now and then every `interval`, if there is one. `classes` are the pressure
-    /// files of the classes that have any. Returns the thread and where the latest sample is.
+    /// files of the classes that have any, `groups` reads the cgroups of containers. Returns the
+    /// thread and where the latest sample is.
     ///
     /// # Errors
     /// If the system has no more threads.
@@ -128,6 +133,7 @@ impl Monitor {
         options: MonitorOptions,
         launcher: Arc<Launcher>,
         classes: PerExecutionType<Option<PressureFiles>>,
+        groups: Option<AccountReader>,
         listener: impl Listener,
     ) -> io::Result<(Self, watch::Receiver<Sample>)> {
         let mut work = Work {
@@ -135,7 +141,8 @@ impl Monitor {
             launcher,
             at: None,
             node: NodeSampler::default(),
-            containers: ContainerSampler::new(options.memory, options.smaps_based_rss),
+            containers: ContainerSampler::new(options.memory, options.smaps_based_rss)
+                .with_groups(groups),
             classes: ClassPressure::new(classes),
         };
         let first = work.sample(&listener);
@@ -255,7 +262,7 @@ mod tests {
                 smaps_based_rss: false,
             };
             let classes = PerExecutionType::default();
-            let started = Monitor::start(options, Arc::clone(&launcher), classes, Deaf);
+            let started = Monitor::start(options, Arc::clone(&launcher), classes, None, Deaf);
             let (monitor, latest) = started.unwrap();
             monitor.stop();
             let sample = *latest.borrow();

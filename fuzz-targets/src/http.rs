@@ -79,6 +79,7 @@ fn idle() -> Idle {
         numbers: NodeNumbers::default(),
         applications: Vec::new(),
         containers: Vec::new(),
+        uses: Arc::default(),
     }))
 }
 

@@ -4,6 +4,7 @@ mod explanation;
 mod reload;
 mod table;
 pub mod top;
+mod use_words;
 
 use node_view::operator::{DrainMode, DrainState, Queue, Share, Status, Waiting};
 use node_view::overview::words::{duration, number};
@@ -11,6 +12,7 @@ use node_view::overview::words::{duration, number};
 pub use self::explanation::explanation_text;
 pub use self::reload::reload_text;
 use self::table::Table;
+use self::use_words::usage_words;
 
 /// Names of facts are padded to this many columns.
 const NAME_COLUMNS: usize = 18;
@@ -27,6 +29,7 @@ pub fn status_text(status: &Status) -> String {
         ("drained", drained.map_or("no".to_owned(), drain_words)),
         ("memory", share_words(status.memory_mb, " MiB")),
         ("vcores", share_words(status.vcores, "")),
+        ("in use", usage_words(status)),
         ("running", running_words(status)),
         ("waiting", waiting_words(status)),
     ];

@@ -3,9 +3,13 @@
 use node_view::operator::{
     DrainState, Explanation, Holding, Queue, Running, Share, Status, Told, Waiting,
 };
+use node_view::usage::Uses;
 use records::{ContainerName, Now};
 
 use super::{Core, DrainOrder};
+
+/// Applications and containers that a status lists by their use: more than a screen has lines.
+const USED_LISTED_MAX: usize = 100;
 
 /// Version of the agent, for people.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -13,7 +17,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 impl Core {
     /// Returns the state of the node, whose agent is the process `pid`.
     #[must_use]
-    pub fn operator_status(&self, pid: u32, now: Now) -> Status {
+    pub fn operator_status(&self, pid: u32, uses: &Uses, now: Now) -> Status {
         let (about, numbers) = (self.condition.about(), self.numbers());
         let (contact, since) = self.registration.contact();
         let share = |used: u64, total: u64| Share { used, total };
@@ -41,12 +45,13 @@ impl Core {
             wait_limit_ms: numbers.limit_wait_ms(),
             // As of now, as `nm-agent queue` has it: heartbeats may be rare, or away.
             estimated_wait_ms: self.scheduler.estimated_newcomer_wait(now.mono),
+            usage: uses.listed(USED_LISTED_MAX),
         }
     }
 
     /// Returns containers that hold resources, in the order of their ids.
     #[must_use]
-    pub fn operator_running(&self, first: usize, now: Now) -> Running {
+    pub fn operator_running(&self, first: usize, uses: &Uses, now: Now) -> Running {
         let holding = self.scheduler.holding_room().take(first);
         let holding = holding.map(|summary| {
             let listed = self.listed(summary);
@@ -58,6 +63,7 @@ impl Core {
                 state: listed.progress().to_owned(),
                 state_for_ms: now.mono.since(summary.since),
                 user: listed.user,
+                used: uses.of(&summary.spec.id),
             }
         });
         let counts = self.numbers().counts;
@@ -70,7 +76,12 @@ impl Core {
     /// Returns what has happened to a container and why; `None`: it was never here, or is
     /// forgotten. Simulates the queue if the container waits.
     #[must_use]
-    pub fn operator_explanation(&self, name: ContainerName, now: Now) -> Option<Explanation> {
+    pub fn operator_explanation(
+        &self,
+        name: ContainerName,
+        uses: &Uses,
+        now: Now,
+    ) -> Option<Explanation> {
         let (id, story) = self.stories.of(name)?;
         let view = self.scheduler.container(&id);
         let summary = self.scheduler.summary(&id);
@@ -96,6 +107,7 @@ impl Core {
             exit_status: view
                 .filter(|view| view.state.has_ended())
                 .map(|view| view.exit_status.0),
+            used: uses.of(&id),
             steps: story.steps().map(told).collect(),
             omitted_steps: story.omitted(),
         })
@@ -165,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_status_has_the_numbers_of_a_full_node() {
-        let status = full().operator_status(1, at(5));
+        let status = full().operator_status(1, &Uses::default(), at(5));
         assert_eq!(status.resource_manager, "registered");
         assert_eq!(status.resource_manager_for_ms, 5_000);
         assert_eq!((status.running_guaranteed, status.waiting), (8, 3));
@@ -203,7 +215,9 @@ mod tests {
         let waits = core.operator_queue(10, at(30)).containers;
         let last = waits.last().map_or(0, |last| last.estimated_wait_ms);
         assert!(last > 0, "{waits:?}");
-        let one_more = core.operator_status(1, at(30)).estimated_wait_ms;
+        let one_more = core
+            .operator_status(1, &Uses::default(), at(30))
+            .estimated_wait_ms;
         assert!(one_more >= Some(last), "{one_more:?} after {last}");
     }
 
@@ -211,7 +225,7 @@ mod tests {
     fn a_container_that_waits_is_explained_with_what_it_lacks() {
         let core = full();
         let explained = core
-            .operator_explanation(container_id(10).name(), at(5))
+            .operator_explanation(container_id(10).name(), &Uses::default(), at(5))
             .unwrap();
         assert_eq!(
             (explained.place, explained.state.as_str()),
@@ -228,7 +242,7 @@ mod tests {
             "{texts:?}"
         );
         assert_eq!(
-            core.operator_explanation(container_id(99).name(), at(5)),
+            core.operator_explanation(container_id(99).name(), &Uses::default(), at(5)),
             None
         );
     }

@@ -139,6 +139,7 @@ impl Core {
             numbers: self.numbers(),
             applications,
             containers,
+            uses: Arc::default(),
         }
     }
 

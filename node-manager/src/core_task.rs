@@ -18,6 +18,7 @@ use amrm_proxy::attempts::Activity;
 use localize::SetNumber;
 use node_core::{Asker, Core, Effect, Wait, WorkerEvent};
 use node_view::snapshot::{NodeNumbers, NodeSnapshot};
+use node_view::usage::Uses;
 use node_web::overview::{MASTERS_LISTED_MAX, Overview};
 use node_web::source::{Changes, NodeSource, RoleHistories};
 use records::{ContainerId, Now};
@@ -112,6 +113,8 @@ pub struct Handle {
     jobs: mpsc::Sender<Job>,
     /// Revision of the core's overview.
     changes: watch::Receiver<u64>,
+    /// Use of containers as measured last.
+    uses: watch::Receiver<Arc<Uses>>,
     proxy: Option<Arc<AmrmProxy>>,
     /// Commits of the records for the next agent; `None`: there are none.
     commits: Option<Commits>,
@@ -151,6 +154,11 @@ impl Handle {
     #[must_use]
     pub fn with_proxy(self, proxy: Option<Arc<AmrmProxy>>) -> Self {
         Self { proxy, ..self }
+    }
+
+    /// Returns the use of containers as measured last.
+    pub(crate) fn uses(&self) -> Arc<Uses> {
+        Arc::clone(&self.uses.borrow())
     }
 
     /// Returns the AMRMProxy; `None` if this node has none.
@@ -231,6 +239,7 @@ impl Handle {
         WeakHandle {
             jobs: self.jobs.downgrade(),
             changes: self.changes.clone(),
+            uses: self.uses.clone(),
             proxy: self.proxy.as_ref().map(Arc::downgrade),
             commits: self.commits.clone(),
         }
@@ -239,8 +248,9 @@ impl Handle {
 
 impl NodeSource for Handle {
     async fn snapshot(&self) -> Option<Arc<NodeSnapshot>> {
-        let snapshot = self.run(|core, _| core.snapshot()).await;
-        snapshot.ok().map(Arc::new)
+        let mut snapshot = self.run(|core, _| core.snapshot()).await.ok()?;
+        snapshot.uses = self.uses();
+        Some(Arc::new(snapshot))
     }
 
     async fn numbers(&self) -> Option<NodeNumbers> {
@@ -253,6 +263,7 @@ impl NodeSource for Handle {
         Some(Overview {
             now,
             node,
+            uses: self.uses(),
             masters: proxy.map(|proxy| proxy.attempts(MASTERS_LISTED_MAX)),
         })
     }
@@ -266,7 +277,7 @@ impl NodeSource for Handle {
     fn changes(&self) -> Changes {
         let proxy = self.proxy.as_ref();
         let masters = proxy.map(|proxy| Activity::watch(&proxy.activity()));
-        Changes::new(self.changes.clone(), masters)
+        Changes::new(self.changes.clone(), masters).with_uses(self.uses.clone())
     }
 }
 
@@ -275,6 +286,7 @@ impl NodeSource for Handle {
 pub struct WeakHandle {
     jobs: mpsc::WeakSender<Job>,
     changes: watch::Receiver<u64>,
+    uses: watch::Receiver<Arc<Uses>>,
     proxy: Option<Weak<AmrmProxy>>,
     commits: Option<Commits>,
 }
@@ -286,6 +298,7 @@ impl WeakHandle {
         Some(Handle {
             jobs: self.jobs.upgrade()?,
             changes: self.changes.clone(),
+            uses: self.uses.clone(),
             proxy: self.proxy.as_ref().and_then(Weak::upgrade),
             commits: self.commits.clone(),
         })
@@ -296,6 +309,15 @@ impl WeakHandle {
 pub struct Inbox {
     jobs: mpsc::Receiver<Job>,
     changes: watch::Sender<u64>,
+    uses: watch::Sender<Arc<Uses>>,
+}
+
+impl Inbox {
+    /// Returns the place where the use of containers is shown, for whoever measures it.
+    #[must_use]
+    pub fn uses(&self) -> watch::Sender<Arc<Uses>> {
+        self.uses.clone()
+    }
 }
 
 /// Creates a handle and its inbox.
@@ -303,13 +325,20 @@ pub struct Inbox {
 pub fn channel() -> (Handle, Inbox) {
     let (sender, jobs) = mpsc::channel(JOBS_MAX);
     let (changes, changed) = watch::channel(0);
+    let (uses, used) = watch::channel(Arc::default());
     let handle = Handle {
         jobs: sender,
         changes: changed,
+        uses: used,
         proxy: None,
         commits: None,
     };
-    (handle, Inbox { jobs, changes })
+    let inbox = Inbox {
+        jobs,
+        changes,
+        uses,
+    };
+    (handle, inbox)
 }
 
 /// Runs until every [`Handle`] is gone. What workers have reported by then is still handled, and

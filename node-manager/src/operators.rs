@@ -8,6 +8,7 @@ use node_admin::access::Caller;
 use node_admin::message::{Answer, Refusal, RefusalKind, Request};
 use node_core::{Core, DRAIN_REASON_CHARS_MAX, DrainOrder};
 use node_view::operator::{Explanation, Told};
+use node_view::usage::Uses;
 use records::{ContainerName, ExecutionType, Now};
 use sched::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
 
@@ -25,7 +26,12 @@ pub(crate) struct Operators {
 impl AdminNode for Operators {
     async fn answer(&self, request: Request, caller: &Caller) -> Result<Answer, Refusal> {
         match request {
-            Request::Status => self.handle.asked(status).await,
+            Request::Status => {
+                let uses = self.handle.uses();
+                self.handle
+                    .asked(move |core, now| status(core, &uses, now))
+                    .await
+            }
             Request::Queue { first } => {
                 let first = first.min(QUEUE_LENGTH_MAX);
                 self.handle
@@ -33,10 +39,9 @@ impl AdminNode for Operators {
                     .await
             }
             Request::Running { first } => {
-                let first = first.min(CONTAINERS_MAX);
-                self.handle
-                    .asked(move |core, now| Answer::Running(core.operator_running(first, now)))
-                    .await
+                let (first, uses) = (first.min(CONTAINERS_MAX), self.handle.uses());
+                let running = move |core: &mut Core, now| core.operator_running(first, &uses, now);
+                self.handle.asked(running).await.map(Answer::Running)
             }
             Request::Explain { container } => self.explain(&container).await,
             Request::Drain {
@@ -74,8 +79,8 @@ impl AdminNode for Operators {
     }
 }
 
-fn status(core: &mut Core, now: Now) -> Answer {
-    Answer::Status(Box::new(core.operator_status(process::id(), now)))
+fn status(core: &mut Core, uses: &Uses, now: Now) -> Answer {
+    Answer::Status(Box::new(core.operator_status(process::id(), uses, now)))
 }
 
 impl Operators {
@@ -86,9 +91,10 @@ impl Operators {
             kind: RefusalKind::BadRequest,
             message: format!("{container:?} is not the id of a container"),
         })?;
+        let uses = self.handle.uses();
         let found = self
             .handle
-            .asked(move |core, now| core.operator_explanation(id, now));
+            .asked(move |core, now| core.operator_explanation(id, &uses, now));
         let proxy = self.handle.proxy();
         let chosen = proxy.and_then(|proxy| proxy.choice_of(id));
         let unknown = || Refusal {
@@ -142,6 +148,7 @@ fn with_choice(found: Option<Explanation>, chosen: Option<Choice>) -> Option<Exp
         place: None,
         estimated_wait_ms: None,
         exit_status: None,
+        used: None,
         steps: Vec::new(),
         omitted_steps: 0,
     });

@@ -6,6 +6,7 @@
 //!   last minutes
 //! - [`operator`]: the node for operators of its machine
 //! - [`outcome`]: how works ended that the node counts
+//! - [`usage`]: what containers use, beside what they were asked
 //! - [`java_date`]: dates as Hadoop prints them
 //!
 //! In: values of `records` and `sched`, and the time. Out: values and their words. No I/O, no
@@ -18,3 +19,4 @@ pub mod operator;
 pub mod outcome;
 pub mod overview;
 pub mod snapshot;
+pub mod usage;

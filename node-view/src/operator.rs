@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::usage::{Usage, Used};
+
 /// State of the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
@@ -56,6 +58,9 @@ pub struct Status {
     /// Estimated wait of another opportunistic container from now on; none: it would not be
     /// admitted.
     pub estimated_wait_ms: Option<u64>,
+    /// Use as measured last; none: containers are not measured, or not yet.
+    #[serde(default)]
+    pub usage: Option<Usage>,
 }
 
 /// Drain in force.
@@ -171,6 +176,9 @@ pub struct Holding {
     pub state: String,
     /// Duration of this state.
     pub state_for_ms: u64,
+    /// Use as measured last; none: not yet.
+    #[serde(default)]
+    pub used: Option<Used>,
 }
 
 /// Story of a container. Facts that the node has forgotten are absent.
@@ -196,6 +204,9 @@ pub struct Explanation {
     pub estimated_wait_ms: Option<u64>,
     /// Exit status of a container that has ended.
     pub exit_status: Option<i32>,
+    /// Use as measured last; none: not yet, or no process is left.
+    #[serde(default)]
+    pub used: Option<Used>,
     /// Steps of the story, oldest first.
     pub steps: Vec<Told>,
     /// Steps that are lost, after the first few.

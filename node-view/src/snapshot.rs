@@ -18,6 +18,8 @@ use records::{
 };
 use sched::{ContainerQueuingLimit, ContainerState, OpportunisticContainersStatus};
 
+use crate::usage::Uses;
+
 pub use notices::{DrainNotice, RecoveryNotice};
 pub use state::{ApplicationState, ContainerRestState};
 
@@ -183,6 +185,8 @@ pub struct NodeSnapshot {
     /// Every container the node knows, finished ones that the RM has not acknowledged too, in the
     /// order of their ids.
     pub containers: Vec<ContainerSnapshot>,
+    /// What containers use. The monitor knows it, not the core.
+    pub uses: Arc<Uses>,
 }
 
 impl NodeSnapshot {
@@ -418,6 +422,7 @@ mod tests {
             numbers: NodeNumbers::default(),
             applications: Vec::new(),
             containers,
+            uses: Arc::default(),
         }
     }
 

@@ -41,5 +41,6 @@ pub(crate) fn node() -> NodeSnapshot {
         },
         applications: Vec::new(),
         containers: Vec::new(),
+        uses: Arc::default(),
     }
 }

@@ -6,6 +6,7 @@
 //! them: they are computed from the state and cannot drift. This module serves nothing; `site`
 //! does.
 
+mod asked_and_used;
 mod calls;
 mod container_use;
 mod containers;
@@ -43,6 +44,7 @@ pub use labels::{LaunchPhase, Outcome, Port, RpcMethod};
 
 use node_view::snapshot::NodeSnapshot;
 
+use asked_and_used::AskedAndUsed;
 pub use calls::Answered;
 use calls::CallSeries;
 use container_use::ContainerUses;
@@ -92,6 +94,7 @@ pub struct Metrics {
     logs: LogSeries,
     proxy: ProxySeries,
     usage: UsageSeries,
+    asked_and_used: AskedAndUsed,
     shuffle: ShuffleSeries,
     spark_shuffle: SparkShuffleSeries,
     kerberos: KerberosSeries,
@@ -119,6 +122,7 @@ impl Metrics {
             logs: LogSeries::new(&maker),
             proxy: ProxySeries::new(&maker),
             usage: UsageSeries::new(&maker),
+            asked_and_used: AskedAndUsed::new(&maker),
             shuffle: ShuffleSeries::new(&maker),
             spark_shuffle: SparkShuffleSeries::new(&maker),
             kerberos: KerberosSeries::default(),
@@ -234,6 +238,7 @@ impl Metrics {
     /// Takes in what the monitor measured of each container.
     pub fn observe_containers(&self, looks: &[ContainerLook]) {
         self.container_uses.observe(looks);
+        self.asked_and_used.observe(looks);
     }
 
     /// Records how long a container's resources took.

@@ -1,7 +1,10 @@
 //! The node as the live page shows it: the overview of its core, and the AMs that call through it.
 
+use std::sync::Arc;
+
 use amrm_proxy::attempts::ProxiedAttempts;
 use node_view::overview::NodeOverview;
+use node_view::usage::Uses;
 use records::{MonoMillis, Now};
 
 /// Attempts named in the list of those that pass the AMRMProxy: more than a node has, most of the
@@ -15,6 +18,8 @@ pub struct Overview {
     pub now: Now,
     /// State of the node.
     pub node: NodeOverview,
+    /// Use of containers as measured last.
+    pub uses: Arc<Uses>,
     /// Applications whose AMs call the RM through this node, at most [`MASTERS_LISTED_MAX`]
     /// of them; `None` without an AMRMProxy.
     pub masters: Option<ProxiedAttempts>,
@@ -44,7 +49,7 @@ impl Overview {
     /// which a page counts on by itself.
     #[must_use]
     pub fn differs_from(&self, other: &Self) -> bool {
-        self.node != other.node || self.masters != other.masters
+        self.node != other.node || self.masters != other.masters || self.uses != other.uses
     }
 }
 

@@ -35,6 +35,7 @@ mod server;
 mod shared;
 mod stuck;
 mod target;
+mod usage;
 mod viewer;
 mod xml;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use amrm_proxy::role_history::view::RoleHistoryView;
 use node_view::snapshot::{NodeNumbers, NodeSnapshot};
+use node_view::usage::Uses;
 use records::Now;
 use tokio::sync::watch;
 
@@ -60,6 +61,8 @@ pub struct Changes {
     node: watch::Receiver<u64>,
     /// Calls that pass the AMRMProxy, if there is one.
     masters: Option<watch::Receiver<()>>,
+    /// Use of containers, if it is measured.
+    uses: Option<watch::Receiver<Arc<Uses>>>,
 }
 
 impl Changes {
@@ -67,24 +70,44 @@ impl Changes {
     #[must_use]
     pub fn new(mut node: watch::Receiver<u64>, masters: Option<watch::Receiver<()>>) -> Self {
         node.mark_unchanged();
-        Self { node, masters }
+        Self {
+            node,
+            masters,
+            uses: None,
+        }
+    }
+
+    /// Joins the changes of the use of containers.
+    #[must_use]
+    pub fn with_uses(self, mut uses: watch::Receiver<Arc<Uses>>) -> Self {
+        uses.mark_unchanged();
+        Self {
+            uses: Some(uses),
+            ..self
+        }
     }
 
     /// Waits for a change since the last call; `None` when nothing will change any more.
     pub async fn next(&mut self) -> Option<()> {
-        let Self { node, masters } = self;
-        let passing = async {
-            // The proxy may end before the node; then only the node is left to wait for.
-            if let Some(masters) = masters
-                && masters.changed().await.is_ok()
-            {
-                return;
-            }
-            std::future::pending().await
-        };
+        let Self {
+            node,
+            masters,
+            uses,
+        } = self;
         tokio::select! {
             changed = node.changed() => changed.ok(),
-            () = passing => Some(()),
+            () = change_of(masters.as_mut()) => Some(()),
+            () = change_of(uses.as_mut()) => Some(()),
         }
     }
+}
+
+/// Waits for a change of what may end before the node; then only the node is left to wait for.
+async fn change_of<T>(beside: Option<&mut watch::Receiver<T>>) {
+    if let Some(beside) = beside
+        && beside.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }

@@ -4,11 +4,14 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use records::{ContainerId, ExecutionType, PerExecutionType};
+use sched::ContainerSpec;
 
+use super::accounts::{Accounts, ContainerAccount};
 use super::limits::MIB;
 use super::limits::{MemoryKind, MemoryPolicy, MemoryUse};
 use super::processes::{Member, Processes};
 use super::{Utilization, message, vcores};
+use crate::isolation::AccountReader;
 use crate::launch::RunningProcess;
 
 /// A container uses more memory than it may.
@@ -31,8 +34,12 @@ pub struct ContainerLook {
     pub pid: i32,
     /// Whether the look before had the container too: only then is its CPU time known.
     pub was_known: bool,
+    /// Size and type; `None`: its launch named none.
+    pub spec: Option<ContainerSpec>,
     /// What its processes use.
     pub used: Utilization,
+    /// What it uses, for people.
+    pub account: ContainerAccount,
 }
 
 /// Looks at the processes of containers, again and again. It remembers one look.
@@ -49,6 +56,7 @@ pub struct ContainerSampler {
     reported: BTreeSet<ContainerId>,
     /// Containers of the last sample.
     looks: Vec<ContainerLook>,
+    accounts: Accounts,
 }
 
 impl ContainerSampler {
@@ -62,7 +70,15 @@ impl ContainerSampler {
             known: BTreeSet::new(),
             reported: BTreeSet::new(),
             looks: Vec::new(),
+            accounts: Accounts::default(),
         }
+    }
+
+    /// Returns a sampler that reads the cgroups of containers, too.
+    #[must_use]
+    pub fn with_groups(self, groups: Option<AccountReader>) -> Self {
+        let accounts = Accounts::new(groups);
+        Self { accounts, ..self }
     }
 
     /// Returns the containers of the last sample, in no order.
@@ -105,6 +121,10 @@ impl ContainerSampler {
                 id: process.container_id,
                 pid: process.pid,
                 was_known: self.known.contains(&process.container_id),
+                spec: process.spec,
+                account: self
+                    .accounts
+                    .of(process, members, (used.pmem_bytes, ticks), elapsed),
                 used: Utilization {
                     pmem_mb: used.pmem_bytes / MIB,
                     vmem_mb: used.vmem_bytes / MIB,
@@ -124,6 +144,7 @@ impl ContainerSampler {
         }
         self.known = running.iter().map(|process| process.container_id).collect();
         self.reported.retain(|id| self.known.contains(id));
+        self.accounts.retain(&self.known);
         sums
     }
 
@@ -175,7 +196,6 @@ mod tests {
     use test_support::ids::container as container_id;
 
     use records::Resource;
-    use sched::ContainerSpec;
 
     use super::*;
 
@@ -259,6 +279,9 @@ mod tests {
         let [look] = container.sampler.looks() else {
             panic!("{:?}", container.sampler.looks());
         };
+        // No cgroup: the account is that of the processes.
+        assert_eq!(look.account.memory_bytes / MIB, look.used.pmem_mb);
+        assert!(!look.account.is_confined && look.account.cpu_millis == 0);
         assert_eq!((look.used, look.was_known), (used.opportunistic, false));
         assert_eq!(container.reported(), []);
         container.sample();
@@ -291,6 +314,27 @@ mod tests {
             let used = container.sample().opportunistic;
             assert!(used.pmem_mb >= hostile::HELD_MIB, "{used:?}");
         }
+    }
+
+    #[test]
+    fn an_account_goes_on_from_look_to_look() {
+        // Burns CPU time until its input ends.
+        const BURNS: &str = "echo ready; until read -t 0; do :; done; :";
+        let mut container = Container::run(BURNS, 1024, ENFORCED, false);
+        container.sample();
+        let first = container.sampler.looks()[0].account;
+        let mut last = first;
+        while last.cpu_time_us < first.cpu_time_us + 20_000 {
+            container.sample();
+            let account = container.sampler.looks()[0].account;
+            assert!(account.cpu_time_us >= last.cpu_time_us, "{account:?}");
+            assert!(account.memory_peak_bytes >= last.memory_peak_bytes);
+            last = account;
+        }
+        assert!(
+            last.read_bytes.is_some() && last.stalled.is_none(),
+            "{last:?}"
+        );
     }
 
     #[test]
@@ -356,5 +400,6 @@ mod tests {
         let nothing = container.sampler.sample(&[], None, &report);
         assert_eq!(nothing, PerExecutionType::default());
         assert!(container.sampler.reported.is_empty() && container.sampler.known.is_empty());
+        assert!(container.sampler.accounts.is_empty());
     }
 }

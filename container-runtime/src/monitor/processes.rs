@@ -11,7 +11,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use procfs::process::{LimitValue, Process, Stat};
+use procfs::FromRead as _;
+use procfs::process::{Io, LimitValue, Process, Stat};
 
 use super::message::DumpedProcess;
 use super::smaps;
@@ -240,6 +241,11 @@ fn ticks(stat: &Stat) -> u64 {
 }
 
 impl Member<'_> {
+    /// Returns the CPU time so far, in clock ticks.
+    pub(super) fn all_ticks(&self) -> u64 {
+        ticks(self.stat)
+    }
+
     /// Bytes of physical memory: resident pages or, with `by_mapping`, what its mappings hold.
     pub(super) fn pmem_bytes(&self, by_mapping: bool) -> u64 {
         if by_mapping {
@@ -265,6 +271,22 @@ impl Member<'_> {
             command: command(self.memory_of),
         }
     }
+}
+
+/// Returns the bytes that processes, and their children that have ended, have read from devices and
+/// written to them; `None`: no process tells.
+pub(super) fn bytes_moved(members: &[Member<'_>]) -> Option<(u64, u64)> {
+    let told = members
+        .iter()
+        .filter_map(|member| Io::from_file(format!("/proc/{}/io", member.stat.pid)).ok());
+    told.map(|io| (io.read_bytes, io.write_bytes)).reduce(
+        |(read, written), (more_read, more_written)| {
+            (
+                read.saturating_add(more_read),
+                written.saturating_add(more_written),
+            )
+        },
+    )
 }
 
 /// A process's arguments with blanks between them.

@@ -6,6 +6,7 @@ use time::format_description::BorrowedFormatItem;
 use time::{OffsetDateTime, UtcOffset, macros};
 
 use super::printable;
+use super::use_words::used_words;
 
 /// Local time of a step, to the millisecond.
 const TIME: &[BorrowedFormatItem<'_>] = macros::format_description!(
@@ -18,7 +19,11 @@ const FIRST_STEPS: usize = 3;
 /// Returns the text; times are local ones.
 #[must_use]
 pub fn explanation_text(explanation: &Explanation, offset: UtcOffset) -> String {
-    let mut text = format!("{}\n{}\n\n", explanation.container, state(explanation));
+    let mut text = format!("{}\n{}\n", explanation.container, state(explanation));
+    if let Some(used) = &explanation.used {
+        text.push_str(&format!("{}\n", used_words(used)));
+    }
+    text.push('\n');
     for (index, step) in explanation.steps.iter().enumerate() {
         if index == FIRST_STEPS && explanation.omitted_steps > 0 {
             let omitted = number(explanation.omitted_steps as u64);
@@ -90,6 +95,7 @@ mod tests {
             place: Some(2),
             estimated_wait_ms: Some(12_000),
             exit_status: None,
+            used: None,
             steps: vec![
                 step(1_000, "Accepted from its ApplicationMaster"),
                 step(1_005, "Queued at place 3, short of 512 MiB"),

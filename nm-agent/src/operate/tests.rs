@@ -27,6 +27,7 @@ pub(crate) fn status() -> Status {
         queue_limit: Some(5),
         wait_limit_ms: None,
         estimated_wait_ms: Some(12_000),
+        usage: None,
     }
 }
 
@@ -83,6 +84,7 @@ health            healthy
 drained           no
 memory            6,144 of 8,192 MiB allocated
 vcores            6 of 8 allocated
+in use            not measured
 running           4 guaranteed, 2 opportunistic
 waiting           3, 1 of them paused; the queue takes 10, the ResourceManager allows 5; one more would wait 12 s
 ";

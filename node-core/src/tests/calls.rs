@@ -1,5 +1,7 @@
 //! Claims about the calls of ApplicationMasters: start, stop, status, update.
 
+use node_view::usage::Uses;
+
 use super::*;
 
 #[test]
@@ -44,7 +46,9 @@ fn a_container_whose_id_a_node_counted_down_is_explained_by_its_text() {
     let mut node = Node::new();
     node.start(-1);
     let name = container_id(-1).to_string().parse().unwrap();
-    let explained = node.core.operator_explanation(name, node.now);
+    let explained = node
+        .core
+        .operator_explanation(name, &Uses::default(), node.now);
     assert!(explained.is_some());
 }
 

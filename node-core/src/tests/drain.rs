@@ -2,6 +2,7 @@
 
 use localize::DisksReport;
 use node_view::operator::DrainMode;
+use node_view::usage::Uses;
 use records::ExecutionType;
 
 use super::*;
@@ -62,7 +63,10 @@ fn a_graceful_drain_is_told_in_the_health_report_of_a_healthy_node() {
     assert!(!core.cancel_drain("bob", at(30)));
     let report = core.heartbeat_report(at(40));
     assert_eq!(report.health.report, "");
-    assert_eq!(core.operator_status(1, at(40)).drain, None);
+    assert_eq!(
+        core.operator_status(1, &Uses::default(), at(40)).drain,
+        None
+    );
 }
 
 #[test]

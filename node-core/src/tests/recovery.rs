@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use keeper::{FoundStart, ProcessIdentity};
+use node_view::usage::Uses;
 use proptest::prelude::*;
 use prost::Message as _;
 use records::ContainerName;
@@ -407,7 +408,11 @@ fn waits_and_run_times_are_right_after_a_restart_over_a_change_of_the_wall_clock
         let now = machine.node.now;
         let waits = &machine.node.core.operator_queue(1, now).containers[0];
         assert_eq!(waits.waited_ms, now.mono.since(waits_since), "{waits:?}");
-        let running = machine.node.core.operator_running(8, now).containers;
+        let running = machine
+            .node
+            .core
+            .operator_running(8, &Uses::default(), now)
+            .containers;
         let ages: Vec<u64> = running.iter().map(|each| each.state_for_ms).collect();
         assert_eq!(ages.len(), 8);
         assert!(

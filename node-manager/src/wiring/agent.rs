@@ -114,7 +114,8 @@ impl Agent {
             services,
             &senders,
         )?;
-        let (monitor, utilization) = parts::make_monitor(&config, &performer, senders.exceeded)?;
+        let out = (senders.exceeded, inbox.uses());
+        let (monitor, utilization) = parts::make_monitor(&config, &performer, out, shared.clock)?;
         let localizer = folders.restore_caches(recovery.as_ref(), &performer.localizer);
         let (logs, deletion) = (performer.logs.clone(), folders.deletion.clone());
         let machine = node_identity::machine().await?;

@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use container_runtime::isolation::{Availability, Isolation};
 use container_runtime::launch::{LaunchConfig, Launcher};
-use container_runtime::monitor::{ContainerLook, Listener, MemoryExceeded, Monitor, Sample};
+use container_runtime::monitor::{
+    ContainerLook, Listener, MemoryExceeded, Monitor, Sample, StalledParts,
+};
 use file_worker::{Pool, PoolConfig, Program, Security};
 use hadoop_conf::Site;
 use hadoop_fs::{Caller, FileSystems};
 use localize::config::LocalizerConfig;
 use localize::{self, DiskChecks, KeptResource, NodeDirs};
 use log_aggregation::LogAggregation;
+use node_view::usage::{ContainerUse, Stalled, Uses};
 use node_web::metrics::Metrics;
 use records::ExecutionType;
 use records::PerExecutionType;
@@ -29,6 +32,7 @@ use super::recovery::Recovery;
 use super::shared::{NodeAddress, Shared};
 use super::slices;
 use crate::aux_services::{AuxServices, ServiceThreads};
+use crate::clock::Clock;
 use crate::config::{Config, ContainerExecutor, LogAggregationConfig, keys};
 use crate::event_writer::EventWriter;
 use crate::node_identity;
@@ -121,12 +125,18 @@ pub(super) fn start_providers(
 struct MonitorListener {
     metrics: Arc<Metrics>,
     exceeded: mpsc::Sender<MemoryExceeded>,
+    uses: watch::Sender<Arc<Uses>>,
+    clock: Clock,
 }
 
 impl Listener for MonitorListener {
     fn measured(&self, sample: &Sample, containers: &[ContainerLook]) {
         self.metrics.observe_sample(sample);
         self.metrics.observe_containers(containers);
+        let containers = containers.iter().map(|look| (look.id, container_use(look)));
+        let at = self.clock.now().wall;
+        let uses = Uses::new(at, sample.node.pmem_mb, containers);
+        self.uses.send_replace(uses);
     }
 
     fn exceeded(&self, exceeded: MemoryExceeded) {
@@ -135,15 +145,40 @@ impl Listener for MonitorListener {
     }
 }
 
+/// Returns what was found of one container, as faces show it.
+fn container_use(look: &ContainerLook) -> ContainerUse {
+    let account = &look.account;
+    let stalled = |parts: StalledParts| Stalled {
+        cpu_percent: parts.cpu_percent,
+        memory_percent: parts.memory_percent,
+        io_percent: parts.io_percent,
+    };
+    ContainerUse {
+        asked: look.spec.map(|spec| spec.resource).unwrap_or_default(),
+        is_confined: account.is_confined,
+        memory_bytes: account.memory_bytes,
+        memory_peak_bytes: account.memory_peak_bytes,
+        charged_peak_bytes: account.charged_peak_bytes,
+        cpu_time_ms: account.cpu_time_us / 1_000,
+        cpu_millis: account.cpu_millis,
+        read_bytes: account.read_bytes,
+        written_bytes: account.written_bytes,
+        stalled: account.stalled.map(stalled),
+    }
+}
+
 /// Starts the monitor's thread.
 pub(super) fn make_monitor(
     config: &Config,
     performer: &Performer,
-    exceeded: mpsc::Sender<MemoryExceeded>,
+    (exceeded, uses): (mpsc::Sender<MemoryExceeded>, watch::Sender<Arc<Uses>>),
+    clock: Clock,
 ) -> Result<(Monitor, watch::Receiver<Sample>), AgentError> {
     let listener = MonitorListener {
         metrics: Arc::clone(&performer.metrics),
         exceeded,
+        uses,
+        clock,
     };
     let pressure = |class| performer.isolation.as_ref()?.pressure(class);
     let classes = PerExecutionType {
@@ -154,6 +189,7 @@ pub(super) fn make_monitor(
         slices::monitor(config),
         Arc::clone(&performer.launcher),
         classes,
+        performer.isolation.as_ref().map(Isolation::accounts),
         listener,
     )
     .map_err(starting("the monitor's thread"))

@@ -114,7 +114,7 @@ impl ContainerUses {
 
 #[cfg(test)]
 mod tests {
-    use container_runtime::monitor::Utilization;
+    use container_runtime::monitor::{ContainerAccount, Utilization};
 
     use super::*;
     use crate::fixture::container_id;
@@ -124,11 +124,13 @@ mod tests {
             id: container_id(id),
             pid: 100,
             was_known,
+            spec: None,
             used: Utilization {
                 pmem_mb,
                 vmem_mb: 0,
                 cpu_vcores,
             },
+            account: ContainerAccount::default(),
         }
     }
 

@@ -78,6 +78,7 @@ pub(crate) fn overview() -> Overview {
     Overview {
         now,
         node,
+        uses: Arc::default(),
         masters: None,
     }
 }

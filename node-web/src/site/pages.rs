@@ -19,6 +19,7 @@ use super::logs::{LogName, OpenLog};
 use super::lookup::NoLogs;
 use super::range;
 use super::redirect as links;
+use super::usage;
 
 /// Place of a log file in its page. Texts from elsewhere that stand before it are an id and
 /// segments of a path, which have no such character.
@@ -161,7 +162,9 @@ fn application(visit: &Visit, text: &str) -> Answer {
         .containers
         .iter()
         .filter_map(|id| visit.node.container(id));
+    let used = visit.node.uses.of_application(id);
     let main = html! {
+        (usage::tiles(used.as_ref()))
         table.facts { (fact("User", &app.user)) (fact("State", app.state.as_str())) }
         (containers(known))
     };
@@ -193,6 +196,8 @@ fn container(visit: &Visit, text: &str) -> Answer {
         }
         p { (logs_link(&id, &container.user, "Link to logs")) }
     };
+    let used = visit.node.uses.of(&container.id);
+    let main = html! { (usage::tiles(used.as_ref())) (main) };
     page(StatusCode::OK, &id.to_string(), main)
 }
 

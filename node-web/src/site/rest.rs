@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use node_view::java_date::java_date;
 use node_view::snapshot::ApplicationState;
+use node_view::usage::Used;
 use records::{ApplicationId, ContainerName};
 use serde::Serialize;
 use serde_json::json;
@@ -20,6 +21,7 @@ use super::logs::LogName;
 use super::lookup::{NoLogs, list_all};
 use super::model::{AppInfo, ContainerInfo, Items, NodeInfo, Under, all_logs};
 use super::target::BadTarget;
+use super::usage::{UsageInfo, UsedInfo};
 use super::{range, redirect as links, xml};
 
 /// An error as Hadoop's clients read it.
@@ -114,6 +116,12 @@ pub(super) async fn visit(visit: &Visit, path: &[&str]) -> Answer {
         ["containers", id, "logs", file] | ["containerlogs", id, file] => {
             log_file(visit, id, file).await
         }
+        ["agent", "usage"] => {
+            let usage = UsageInfo::of(&visit.node, &visit.viewer);
+            document(visit, &Under("usage", usage))
+        }
+        ["agent", "containers", id] => container_use(visit, id),
+        ["agent", "apps", id] => application_use(visit, id),
         ["resources", _] => document(visit, &json!({})),
         ["auxiliaryservices"] => Err(RestError::bad_request(
             "Auxiliary services manifest is not enabled",
@@ -171,6 +179,32 @@ fn app(visit: &Visit, text: &str) -> Result<Answer, RestError> {
         .application(&id)
         .ok_or_else(|| RestError::not_found(format!("app with id {text} not found")))?;
     document(visit, &Under("app", AppInfo::of(app)))
+}
+
+/// Answers `/agent/apps/{id}`: what the application's containers use.
+fn application_use(visit: &Visit, text: &str) -> Result<Answer, RestError> {
+    let node = &visit.node;
+    let id: Option<ApplicationId> = text.parse().ok();
+    let app = id.and_then(|id| node.application(&id));
+    let app = app.filter(|app| visit.viewer.lists(app));
+    let used = app.and_then(|app| node.uses.of_application(app.id));
+    use_document(visit, text, used)
+}
+
+/// Answers `/agent/containers/{id}`: what the container uses.
+fn container_use(visit: &Visit, text: &str) -> Result<Answer, RestError> {
+    let (node, id) = (&visit.node, container_id(text)?);
+    let container = node.container_named(id);
+    let container = container.filter(|each| visit.viewer.lists_container(node, each));
+    let used = container.and_then(|container| node.uses.of(&container.id));
+    use_document(visit, text, used)
+}
+
+fn use_document(visit: &Visit, id: &str, used: Option<Used>) -> Result<Answer, RestError> {
+    let why = || RestError::not_found(format!("{id} has no process here that was measured"));
+    let used = used.ok_or_else(why)?;
+    let info = UsedInfo::of(Some(id.to_owned()), &used);
+    document(visit, &Under("used", info))
 }
 
 /// `/containers`: files are looked for, and a document of up to megabytes is made, on a blocking

@@ -12,11 +12,17 @@ mod proxy;
 mod queueing;
 mod registration;
 mod stopping;
+mod usage;
+
+use std::time::Duration;
 
 use tests::conf::Properties;
 use tests::scripted_cluster::ScriptedCluster;
 
 use crate::AGENT;
+
+/// Deadline for what takes milliseconds on an idle machine.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 fn cluster() -> ScriptedCluster {
     ScriptedCluster::start(AGENT)

@@ -16,6 +16,7 @@ mod package;
 mod pressure;
 mod service;
 mod stories;
+mod usage;
 
 /// Tests of the crate `cgroup`, so that the guest runs them too.
 #[path = "../../../cgroup/tests/real/main.rs"]

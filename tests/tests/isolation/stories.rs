@@ -17,7 +17,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 /// A node with cgroups between scripted peers. Fields are dropped in this order.
 pub(crate) struct Isolated {
     pub(crate) cluster: ScriptedCluster,
-    _hierarchy: Hierarchy,
+    pub(crate) hierarchy: Hierarchy,
 }
 
 /// Starts a node; where cgroups cannot be used, prints why and returns `None`.
@@ -27,10 +27,7 @@ pub(crate) fn isolated(test: &str, change: impl FnOnce(&mut Properties)) -> Opti
         hierarchy.configure(site);
         change(site);
     });
-    Some(Isolated {
-        cluster,
-        _hierarchy: hierarchy,
-    })
+    Some(Isolated { cluster, hierarchy })
 }
 
 fn agent() -> String {

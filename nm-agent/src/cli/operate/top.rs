@@ -19,7 +19,7 @@ use node_admin::message::{Answer, Request};
 use records::error_chain;
 
 use super::{Environment, Socket, exit_code, path, print_out, wrong_answer};
-use crate::operate::top::{Look, Order, lines, screen};
+use crate::operate::top::{Look, Order, Rows, lines, screen};
 
 /// Containers asked for of each kind: more than a screen has lines.
 const LISTED_MAX: usize = 500;
@@ -70,7 +70,7 @@ pub(crate) fn top(arguments: &TopArguments, environment: &Environment) -> ExitCo
     };
     if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
         eprintln!("nm-agent: not on a terminal, so this is one look");
-        let mut text = lines(&look, Order::default()).join("\n");
+        let mut text = lines(&look, Order::default(), Rows::default()).join("\n");
         text.push('\n');
         return print_out(&text);
     }
@@ -106,12 +106,14 @@ fn look(path: &Path) -> Result<Look, NoLook> {
 enum Wish {
     Quit,
     OtherOrder,
+    OtherRows,
     Redraw,
 }
 
 /// The terminal, given back as it was when this is dropped.
 struct Screen {
     order: Order,
+    rows: Rows,
 }
 
 impl Screen {
@@ -120,6 +122,7 @@ impl Screen {
         // From here on, a failure drops it and so gives the terminal back.
         let screen = Self {
             order: Order::default(),
+            rows: Rows::default(),
         };
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
         Ok(screen)
@@ -135,6 +138,7 @@ impl Screen {
                 match wish {
                     Wish::Quit => return Ok(()),
                     Wish::OtherOrder => self.order = self.order.next(),
+                    Wish::OtherRows => self.rows = self.rows.other(),
                     Wish::Redraw => {}
                 }
                 self.draw(&last, trouble.as_deref())?;
@@ -152,7 +156,7 @@ impl Screen {
     fn draw(&self, look: &Look, trouble: Option<&str>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let size = terminal::size()?;
-        for (row, line) in (0..).zip(screen(look, self.order, trouble, size)) {
+        for (row, line) in (0..).zip(screen(look, (self.order, self.rows), trouble, size)) {
             let clear = Clear(ClearType::UntilNewLine);
             queue!(out, MoveTo(0, row), Print(line), clear)?;
         }
@@ -200,6 +204,8 @@ fn wish_of(event: &Event) -> Option<Wish> {
         Some(Wish::Quit)
     } else if *code == KeyCode::Char('s') {
         Some(Wish::OtherOrder)
+    } else if *code == KeyCode::Char('a') {
+        Some(Wish::OtherRows)
     } else {
         None
     }

@@ -112,7 +112,7 @@ fn statistics(names: Names, of: Statistics, factor: f64) -> Attributes {
 
 #[cfg(test)]
 mod tests {
-    use container_runtime::monitor::{ContainerLook, Utilization};
+    use container_runtime::monitor::{ContainerAccount, ContainerLook, Utilization};
     use sched::Ending;
 
     use super::*;
@@ -123,11 +123,13 @@ mod tests {
             id: container_id(id),
             pid: 77,
             was_known: true,
+            spec: None,
             used: Utilization {
                 pmem_mb,
                 vmem_mb: 0,
                 cpu_vcores,
             },
+            account: ContainerAccount::default(),
         }
     }
 

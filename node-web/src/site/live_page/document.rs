@@ -33,6 +33,7 @@ fn document(overview: &Overview, offset: UtcOffset) -> Value {
     let (node, about) = (&overview.node, &overview.node.about);
     let decisions = node.decisions.iter();
     let decisions: Vec<_> = decisions.map(|recent| decision(recent, offset)).collect();
+    let used = overview.uses.of_all();
     json!({
         "at_epoch_ms": overview.now.wall.0,
         "at_local": clock(overview.now.wall, offset),
@@ -60,6 +61,10 @@ fn document(overview: &Overview, offset: UtcOffset) -> Value {
             "memory_total_mb": node.numbers.total.memory_mb,
             "memory_allocated_mb": node.numbers.allocated.memory_mb,
             "memory_opportunistic_mb": node.numbers.opportunistic.opport_memory_used_mb,
+            "memory_used_mb": used.as_ref().map(|used| used.memory_mb),
+            "memory_asked_mb": used.as_ref().map(|used| used.memory_asked_mb),
+            "cpu_millis": used.as_ref().map(|used| used.cpu_millis),
+            "machine_memory_used_mb": overview.uses.machine_memory_mb,
             "vcores_total": node.numbers.total.vcores,
             "vcores_allocated": node.numbers.allocated.vcores,
             "vcores_opportunistic": node.numbers.opportunistic.opport_cores_used,
@@ -70,6 +75,7 @@ fn document(overview: &Overview, offset: UtcOffset) -> Value {
             "containers": containers(&node.running, |each| json!({
                 "progress": each.progress(),
                 "since_ms": overview.ms_since(each.summary.since),
+                "used": overview.uses.of(&each.summary.spec.id),
             })),
             "more": node.running.more(),
         },

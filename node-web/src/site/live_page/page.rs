@@ -114,7 +114,8 @@ fn tiles(overview: &Overview, texts: &Texts) -> Markup {
                 dd data-text="wait_note" { (texts.wait_note) }
             }
             (tile("Queue limit", ["limit", "limit_note"], &texts.limit, &texts.limit_note))
-            (tile("Memory in use", ["memory", "memory_note"], &texts.memory, &texts.memory_note))
+            (tile("Memory allocated", ["memory", "memory_note"], &texts.memory, &texts.memory_note))
+            (tile("Memory in use", ["used", "used_note"], &texts.used, &texts.used_note))
         }
     }
 }
@@ -140,7 +141,7 @@ fn queue(overview: &Overview, texts: &Texts) -> Markup {
                     @for (index, each) in waiting.iter().enumerate() {
                         tr data-key=(each.summary.spec.id) {
                             td.n data-cell="place" { (index + 1) }
-                            (container_cells(each, each.is_paused().then_some("paused"), overview))
+                            (container_cells(each, each.is_paused().then_some("paused"), None, overview))
                         }
                     }
                 }
@@ -159,13 +160,13 @@ fn running(overview: &Overview, texts: &Texts) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Container" } th scope="col" { "Holds" }
-                        th.n scope="col" { "For" }
+                        th scope="col" { "Uses" } th.n scope="col" { "For" }
                     }
                 }
                 tbody {
                     @for each in running {
                         tr data-key=(each.summary.spec.id) {
-                            (container_cells(each, Some(each.progress()), overview))
+                            (container_cells(each, Some(each.progress()), Some(used_words(each, overview)), overview))
                         }
                     }
                 }
@@ -175,11 +176,12 @@ fn running(overview: &Overview, texts: &Texts) -> Markup {
     }
 }
 
-/// Returns the cells with a container's id, type, state and user, its size, and the time since it
-/// is in that state.
+/// Returns the cells with a container's id, type, state and user, its size, what it uses if the
+/// table has that, and the time since it is in that state.
 fn container_cells(
     container: &ListedContainer,
     state: Option<&str>,
+    used: Option<String>,
     overview: &Overview,
 ) -> Markup {
     let summary = &container.summary;
@@ -195,6 +197,7 @@ fn container_cells(
             }
         }
         td data-cell="resource" { (amount(summary.spec.resource)) }
+        @if let Some(used) = used { td data-cell="used" { (used) } }
         td.n data-cell="age" data-ms=(since) { (duration(since)) }
     }
 }
@@ -203,10 +206,18 @@ fn container_link(id: &str) -> Markup {
     html! { a data-cell="container" href={ "/node/container/" (path_segment(id)) } { (with_ids(id)) } }
 }
 
+/// Returns what a container uses, in words; empty: not measured yet.
+fn used_words(container: &ListedContainer, overview: &Overview) -> String {
+    let used = overview.uses.of(&container.summary.spec.id);
+    used.map_or_else(String::new, |used| {
+        format!("{} MiB, {} CPUs", number(used.memory_mb), used.cpus())
+    })
+}
+
 fn amount(resource: Resource) -> String {
     let Resource { memory_mb, vcores } = resource;
     let unit = if vcores == 1 { "vcore" } else { "vcores" };
-    format!("{} MB, {vcores} {unit}", number(memory_mb))
+    format!("{} MiB, {vcores} {unit}", number(memory_mb))
 }
 
 fn masters(overview: &Overview, texts: &Texts) -> Markup {

@@ -42,7 +42,7 @@ fn the_page_shows_the_node_without_a_script() {
         "dashed: limit 4",
         "<td class=\"n\" data-cell=\"age\" data-ms=\"40000\">40 s</td>",
         ">opportunistic, bob</span>",
-        "512 MB, 1 vcore<",
+        "512 MiB, 1 vcore<",
         "Queued at place 2</td>",
         "datetime=\"2023-11-14T22:15:10Z\">22:15:10</time>",
         "<a data-cell=\"container\" href=\"/node/container/container_1700000000000_0007_01_000004\">\

@@ -32,6 +32,8 @@ pub(super) struct Texts {
     pub(super) limit_note: String,
     pub(super) memory: String,
     pub(super) memory_note: String,
+    pub(super) used: String,
+    pub(super) used_note: String,
     pub(super) queue_more: String,
     pub(super) running_more: String,
     pub(super) masters_more: String,
@@ -59,6 +61,8 @@ impl Texts {
             limit_note: limit_note(overview),
             memory: memory(overview),
             memory_note: memory_note(overview),
+            used: used(overview),
+            used_note: used_note(overview),
             queue_more: queue_more(overview),
             running_more: running_more(overview),
             masters_more: attempt::more(overview),
@@ -128,6 +132,25 @@ fn limit_note(overview: &Overview) -> String {
     }
 }
 
+fn used(overview: &Overview) -> String {
+    match overview.uses.of_all() {
+        Some(used) => format!("{} MiB", number(used.memory_mb)),
+        None => NONE.to_owned(),
+    }
+}
+
+fn used_note(overview: &Overview) -> String {
+    match overview.uses.of_all() {
+        Some(used) => format!(
+            "of {} MiB asked; {} CPUs busy",
+            number(used.memory_asked_mb),
+            used.cpus()
+        ),
+        None => "not measured".to_owned(),
+    }
+}
+
+/// Returns the part of the node's memory that containers were promised, whatever they use.
 fn memory(overview: &Overview) -> String {
     let numbers = &overview.node.numbers;
     let allocated = numbers.allocated.memory_mb.saturating_mul(100);
@@ -140,7 +163,7 @@ fn memory(overview: &Overview) -> String {
 fn memory_note(overview: &Overview) -> String {
     let numbers = &overview.node.numbers;
     format!(
-        "{} of {} MB; {} of {} vcores",
+        "{} of {} MiB; {} of {} vcores",
         number(numbers.allocated.memory_mb),
         number(numbers.total.memory_mb),
         numbers.allocated.vcores,
