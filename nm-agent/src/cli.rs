@@ -123,16 +123,27 @@ enum Command {
     Queue(operate::QueueArguments),
     /// Watch the running node in a terminal: its numbers, what runs and what waits.
     ///
-    /// Keys: q or Esc ends it, s changes the order of the containers. When standard output is no
-    /// terminal, it prints one look and says so. Exit status: as with status.
+    /// Keys: q or Esc ends it, s changes the order of the rows, a shows applications in place of
+    /// containers, and containers again. When standard output is no terminal, it prints one look
+    /// and says so. Exit status: as with status.
     Top(operate::top::TopArguments),
     /// Tell what the running node has decided about a container, and why.
     ///
-    /// The node tells of every container that it knows, and of the last thousand others. Exit
-    /// status: as with status.
+    /// The node tells of every container that it knows, and of the last thousand others; of an
+    /// application, what happened to its containers here. Exit status: as with status.
     ///
-    /// Example: nm-agent explain container_1763900000000_0001_01_000007
-    Explain(operate::ExplainArguments),
+    /// Example: nm-agent explain --follow container_1763900000000_0001_01_000007
+    Explain(operate::explain::ExplainArguments),
+    /// Print the end of what a container of this node has printed, or follow it.
+    ///
+    /// Reads the files below yarn.nodemanager.log-dirs with the rights of its user. Control
+    /// characters are shown as pictures, so that the output cannot steer the terminal; what is
+    /// added faster than a mebibyte in half a second is left out, and said to be. Exit status: 0
+    /// when something was printed, 2 for bad arguments or configuration, 4 when this user may not
+    /// read, 5 when there is nothing, 1 for any other failure.
+    ///
+    /// Example: nm-agent logs --follow container_1763900000000_0001_01_000007 stderr
+    Logs(operate::logs::LogsArguments),
     /// Take the running node out of service, or put it back with --cancel.
     ///
     /// From now on no opportunistic container starts here: those that wait are shed, those that
@@ -318,7 +329,8 @@ pub fn main() -> ExitCode {
         Command::Status(arguments) => operate::status(arguments, &environment),
         Command::Queue(arguments) => operate::queue(arguments, &environment),
         Command::Top(arguments) => operate::top::top(arguments, &environment),
-        Command::Explain(arguments) => operate::explain(arguments, &environment),
+        Command::Explain(arguments) => operate::explain::explain(arguments, &environment),
+        Command::Logs(arguments) => operate::logs::logs(arguments, &environment),
         Command::Drain(arguments) => operate::drain::drain(arguments, &environment),
         Command::Reload(arguments) => operate::reload::reload(arguments, &environment),
         Command::Rm(conf) => resource_manager(conf, &environment),

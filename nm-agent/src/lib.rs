@@ -10,4 +10,5 @@ pub mod check;
 pub mod cli;
 pub mod history;
 mod java_node;
+pub mod logs;
 pub mod operate;

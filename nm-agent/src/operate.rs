@@ -2,6 +2,7 @@
 
 mod explanation;
 mod reload;
+mod story;
 mod table;
 pub mod top;
 mod use_words;
@@ -9,8 +10,9 @@ mod use_words;
 use node_view::operator::{DrainMode, DrainState, Queue, Share, Status, Waiting};
 use node_view::overview::words::{duration, number};
 
-pub use self::explanation::explanation_text;
+pub use self::explanation::{application_text, explanation_text};
 pub use self::reload::reload_text;
+pub use self::story::Story;
 use self::table::Table;
 use self::use_words::usage_words;
 

@@ -3,7 +3,9 @@
 //! Fields may be added; readers ignore those that they do not know. Times are milliseconds since
 //! 1970-01-01 UTC, durations milliseconds, amounts of memory mebibytes.
 
-use node_view::operator::{DrainMode, DrainState, Explanation, Queue, Running, Status};
+use node_view::operator::{
+    ApplicationExplanation, DrainMode, DrainState, Explanation, Queue, Running, Status,
+};
 use serde::{Deserialize, Serialize};
 
 /// Request of an operator.
@@ -26,6 +28,13 @@ pub enum Request {
     Explain {
         /// Id of the container.
         container: String,
+    },
+    /// Returns the story of an application's containers on this node.
+    ExplainApplication {
+        /// Id of the application.
+        application: String,
+        /// Steps to list, the last ones.
+        last: usize,
     },
     /// Takes the node out of service, in place of an earlier order.
     Drain {
@@ -56,9 +65,11 @@ impl Request {
     #[must_use]
     pub const fn permission(&self) -> Permission {
         match self {
-            Self::Status | Self::Queue { .. } | Self::Running { .. } | Self::Explain { .. } => {
-                Permission::Look
-            }
+            Self::Status
+            | Self::Queue { .. }
+            | Self::Running { .. }
+            | Self::Explain { .. }
+            | Self::ExplainApplication { .. } => Permission::Look,
             Self::Drain { .. } | Self::CancelDrain | Self::Reload => Permission::Change,
         }
     }
@@ -70,7 +81,7 @@ impl Request {
             Self::Status => "status",
             Self::Queue { .. } => "queue",
             Self::Running { .. } => "top",
-            Self::Explain { .. } => "explain",
+            Self::Explain { .. } | Self::ExplainApplication { .. } => "explain",
             Self::Drain { .. } => "drain",
             Self::CancelDrain => "drain --cancel",
             Self::Reload => "reload",
@@ -100,6 +111,8 @@ pub enum Answer {
     Running(Running),
     /// Answer to [`Request::Explain`].
     Explain(Box<Explanation>),
+    /// Answer to [`Request::ExplainApplication`].
+    ExplainApplication(Box<ApplicationExplanation>),
     /// Answer to [`Request::Drain`].
     Drain(DrainState),
     /// Answer to [`Request::CancelDrain`].
@@ -128,7 +141,7 @@ pub enum RefusalKind {
     BadRequest,
     /// The caller may not ask for this.
     NotAllowed,
-    /// The container is not known.
+    /// The container or the application is not known.
     NoSuchContainer,
     /// The node's configuration cannot be used; the node keeps the one that it has.
     BadConfiguration,

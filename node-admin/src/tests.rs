@@ -28,6 +28,7 @@ impl AdminNode for Node {
             Request::Status
             | Request::Running { .. }
             | Request::Explain { .. }
+            | Request::ExplainApplication { .. }
             | Request::Drain { .. }
             | Request::CancelDrain
             | Request::Reload => Err(Refusal {

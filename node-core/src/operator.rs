@@ -1,10 +1,12 @@
 //! Answers to operators, who ask through the admin socket.
 
 use node_view::operator::{
-    DrainState, Explanation, Holding, Queue, Running, Share, Status, Told, Waiting,
+    ApplicationExplanation, DrainState, Explanation, Holding, Queue, Running, Share, Status, Told,
+    ToldOf, Waiting,
 };
 use node_view::usage::Uses;
-use records::{ContainerName, Now};
+use records::{ApplicationId, ContainerId, ContainerName, EpochMillis, Now};
+use sched::ContainerState;
 
 use super::{Core, DrainOrder};
 
@@ -91,7 +93,7 @@ impl Core {
             waits.get(place).copied().unwrap_or(0)
         });
         let listed = summary.map(|summary| self.listed(summary));
-        let told = |(at, text): (records::EpochMillis, String)| Told { at_ms: at.0, text };
+        let told = |(at, text): (EpochMillis, String)| Told { at_ms: at.0, text };
         Some(Explanation {
             container: id.to_string(),
             user: listed.as_ref().map(|listed| listed.user.clone()),
@@ -110,6 +112,56 @@ impl Core {
             used: uses.of(&id),
             steps: story.steps().map(told).collect(),
             omitted_steps: story.omitted(),
+        })
+    }
+
+    /// Returns what has happened to an application's containers here, with at most `last` steps;
+    /// `None`: the node knows neither the application nor a container of it.
+    #[must_use]
+    pub fn operator_application(
+        &self,
+        id: ApplicationId,
+        last: usize,
+        uses: &Uses,
+    ) -> Option<ApplicationExplanation> {
+        let timeline = self.stories.of_application(id, last);
+        let application = self.applications.get(&id);
+        if application.is_none() && timeline.containers.is_empty() {
+            return None;
+        }
+        let states = timeline.containers.iter();
+        let states = states.filter_map(|id| Some(self.scheduler.summary(id)?.state));
+        let (mut waiting, mut running) = (0, 0);
+        for state in states {
+            match state {
+                ContainerState::Queued { .. } | ContainerState::Paused { .. } => waiting += 1,
+                ContainerState::Launching { .. }
+                | ContainerState::Running { .. }
+                | ContainerState::Pausing
+                | ContainerState::Resuming { .. }
+                | ContainerState::Relaunching { .. }
+                | ContainerState::Restarting
+                | ContainerState::Killing { .. } => running += 1,
+                ContainerState::Localizing
+                | ContainerState::Gone { .. }
+                | ContainerState::Completing(_)
+                | ContainerState::Done(_) => {}
+            }
+        }
+        let told = |(at, id, text): (EpochMillis, ContainerId, String)| ToldOf {
+            container: id.to_string(),
+            told: Told { at_ms: at.0, text },
+        };
+        Some(ApplicationExplanation {
+            application: id.to_string(),
+            user: application.map(|application| application.user.to_string()),
+            state: application.map(|application| application.state.as_str().to_owned()),
+            used: uses.of_application(id),
+            containers: timeline.containers.len(),
+            waiting,
+            running,
+            steps: timeline.steps.into_iter().map(told).collect(),
+            omitted_steps: timeline.omitted,
         })
     }
 
@@ -245,6 +297,28 @@ mod tests {
             core.operator_explanation(container_id(99).name(), &Uses::default(), at(5)),
             None
         );
+    }
+
+    #[test]
+    fn an_application_is_explained_by_the_steps_of_its_containers() {
+        let core = full();
+        let uses = Uses::default();
+        let id = container_id(1).application_id();
+        let explained = core.operator_application(id, 4, &uses).unwrap();
+        assert_eq!(
+            (explained.containers, explained.waiting, explained.running),
+            (11, 3, 8)
+        );
+        assert_eq!(explained.user.as_deref(), Some("alice"));
+        let last = explained.steps.last().unwrap();
+        assert_eq!(last.container, container_id(11).to_string());
+        assert!(last.told.text.starts_with("Queued at place 3"), "{last:?}");
+        assert_eq!(
+            (explained.steps.len(), explained.omitted_steps),
+            (4, 22 - 4)
+        );
+        let other = test_support::ids::application(99);
+        assert_eq!(core.operator_application(other, 4, &uses), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use node_view::overview::{Decision, decision_words};
-use records::{ContainerId, ContainerName, EpochMillis};
+use records::{ApplicationId, ContainerId, ContainerName, EpochMillis};
 use sched::Note;
 
 use crate::effect::Effect;
@@ -67,6 +67,23 @@ struct Step {
     happening: Happening,
 }
 
+impl Step {
+    fn words(&self) -> String {
+        self.happening.words()
+    }
+}
+
+/// Last steps of an application's containers.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    /// Containers whose steps are remembered.
+    pub(super) containers: Vec<ContainerId>,
+    /// Last steps in words, oldest first.
+    pub(super) steps: Vec<(EpochMillis, ContainerId, String)>,
+    /// Steps before these, and those that stories have lost.
+    pub(super) omitted: usize,
+}
+
 /// Steps of one container, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Story {
@@ -77,9 +94,7 @@ pub(super) struct Story {
 impl Story {
     /// Returns the steps in words.
     pub(super) fn steps(&self) -> impl Iterator<Item = (EpochMillis, String)> {
-        self.steps
-            .iter()
-            .map(|step| (step.at, step.happening.words()))
+        self.steps.iter().map(|step| (step.at, step.words()))
     }
 
     /// Returns the number of steps that are lost, after the first three.
@@ -179,6 +194,31 @@ impl Stories {
     }
 }
 
+impl Stories {
+    /// Returns the last steps of an application's containers, at most `last`. Steps of one moment
+    /// are in the order of their containers' ids.
+    pub(super) fn of_application(&self, id: ApplicationId, last: usize) -> Timeline {
+        let ended = self.ended.iter().map(|(id, story)| (id, story));
+        let all = self.known.iter().chain(ended);
+        let mut timeline = Timeline::default();
+        let mut steps: Vec<(ContainerId, usize, &Step)> = Vec::new();
+        for (container, story) in all.filter(|(each, _)| each.application_id() == id) {
+            timeline.containers.push(*container);
+            timeline.omitted += story.omitted;
+            let own = story.steps.iter().enumerate();
+            steps.extend(own.map(|(place, step)| (*container, place, step)));
+        }
+        steps.sort_by_key(|(container, place, step)| (step.at, *container, *place));
+        let first = steps.len().saturating_sub(last);
+        timeline.omitted += first;
+        let words = |(container, _, step): &(ContainerId, usize, &Step)| {
+            (step.at, *container, step.words())
+        };
+        timeline.steps = steps[first..].iter().map(words).collect();
+        timeline
+    }
+}
+
 impl Part for Stories {
     fn ended(&mut self, end: &End<'_>, _: &mut Vec<Effect>) {
         self.decided(&end.decision, end.now.wall);
@@ -232,6 +272,34 @@ mod tests {
         // A decision that comes after the end has no story to go to.
         stories.decided(&promoted(6), EpochMillis(0));
         assert_eq!(stories.steps, sum(&stories));
+    }
+
+    #[test]
+    fn an_applications_steps_are_in_the_order_of_time_and_the_last_ones_stay() {
+        let mut stories = Stories::default();
+        let application = container_id(1).application_id();
+        for n in 1..=3 {
+            stories.begin(container_id(n), Happening::Accepted, EpochMillis(n));
+        }
+        let other = test_support::ids::attempt(77).container(1);
+        stories.begin(other, Happening::Accepted, EpochMillis(4));
+        stories.decided(&promoted(2), EpochMillis(5));
+        stories.decided(&promoted(1), EpochMillis(5));
+        stories.end(container_id(3));
+        let timeline = stories.of_application(application, 3);
+        let told: Vec<_> = timeline
+            .steps
+            .iter()
+            .map(|(at, id, _)| (at.0, *id))
+            .collect();
+        let expected = [
+            (3, container_id(3)),
+            (5, container_id(1)),
+            (5, container_id(2)),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((timeline.containers.len(), timeline.omitted), (3, 2));
+        assert!(stories.of_application(application, 0).steps.is_empty());
     }
 
     #[test]

@@ -17,11 +17,12 @@ use amrm_proxy::AmrmProxy;
 use amrm_proxy::attempts::Activity;
 use localize::SetNumber;
 use node_core::{Asker, Core, Effect, Wait, WorkerEvent};
+use node_view::operator::{ApplicationExplanation, Explanation};
 use node_view::snapshot::{NodeNumbers, NodeSnapshot};
 use node_view::usage::Uses;
 use node_web::overview::{MASTERS_LISTED_MAX, Overview};
 use node_web::source::{Changes, NodeSource, RoleHistories};
-use records::{ContainerId, Now};
+use records::{ApplicationId, ContainerId, ContainerName, Now};
 use state_store::{Commits, NotStored, Urgency};
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::exception::RemoteException;
@@ -272,6 +273,19 @@ impl NodeSource for Handle {
         let now = self.run(|_, now| now).await.ok()?;
         let views = self.proxy.as_ref().map(|proxy| proxy.role_histories());
         Some(RoleHistories::new(now, views.unwrap_or_default()))
+    }
+
+    async fn explanation(&self, id: ContainerName) -> Option<Explanation> {
+        Handle::explanation(self, id).await.ok().flatten()
+    }
+
+    async fn application_explanation(
+        &self,
+        id: ApplicationId,
+        last: usize,
+    ) -> Option<ApplicationExplanation> {
+        let found = Handle::application_explanation(self, id, last).await;
+        found.ok().flatten()
     }
 
     fn changes(&self) -> Changes {

@@ -7,13 +7,16 @@ use node_admin::AdminNode;
 use node_admin::access::Caller;
 use node_admin::message::{Answer, Refusal, RefusalKind, Request};
 use node_core::{Core, DRAIN_REASON_CHARS_MAX, DrainOrder};
-use node_view::operator::{Explanation, Told};
+use node_view::operator::{ApplicationExplanation, Explanation, Told};
 use node_view::usage::Uses;
-use records::{ContainerName, ExecutionType, Now};
+use records::{ApplicationId, ContainerName, ExecutionType, Now};
 use sched::{CONTAINERS_MAX, QUEUE_LENGTH_MAX};
 
 use crate::core_task::{Handle, Stopped};
 use crate::reload_orders::ReloadOrders;
+
+/// Steps of an application's story in one answer.
+const STEPS_MAX: usize = 10_000;
 
 /// Node that operators ask.
 pub(crate) struct Operators {
@@ -44,6 +47,9 @@ impl AdminNode for Operators {
                 self.handle.asked(running).await.map(Answer::Running)
             }
             Request::Explain { container } => self.explain(&container).await,
+            Request::ExplainApplication { application, last } => {
+                self.explain_application(&application, last).await
+            }
             Request::Drain {
                 mode,
                 within_ms,
@@ -84,27 +90,34 @@ fn status(core: &mut Core, uses: &Uses, now: Now) -> Answer {
 }
 
 impl Operators {
-    /// Tells the story of a container: of one that is or was here, and of one that the AMRMProxy
-    /// here has placed.
     async fn explain(&self, container: &str) -> Result<Answer, Refusal> {
         let id: ContainerName = container.parse().map_err(|_| Refusal {
             kind: RefusalKind::BadRequest,
             message: format!("{container:?} is not the id of a container"),
         })?;
-        let uses = self.handle.uses();
-        let found = self
-            .handle
-            .asked(move |core, now| core.operator_explanation(id, &uses, now));
-        let proxy = self.handle.proxy();
-        let chosen = proxy.and_then(|proxy| proxy.choice_of(id));
         let unknown = || Refusal {
             kind: RefusalKind::NoSuchContainer,
             message: format!(
                 "{id} is not known here: it never was on this node, or has ended long ago"
             ),
         };
-        let found = with_choice(found.await?, chosen).ok_or_else(unknown)?;
-        Ok(Answer::Explain(Box::new(found)))
+        let found = self.handle.explanation(id).await.map_err(stopping)?;
+        Ok(Answer::Explain(Box::new(found.ok_or_else(unknown)?)))
+    }
+
+    async fn explain_application(&self, text: &str, last: usize) -> Result<Answer, Refusal> {
+        let id: ApplicationId = text.parse().map_err(|_| Refusal {
+            kind: RefusalKind::BadRequest,
+            message: format!("{text:?} is not the id of an application"),
+        })?;
+        let unknown = || Refusal {
+            kind: RefusalKind::NoSuchContainer,
+            message: format!("{id} is not known here: none of its containers was on this node"),
+        };
+        let last = last.min(STEPS_MAX);
+        let found = self.handle.application_explanation(id, last).await;
+        let found = found.map_err(stopping)?.ok_or_else(unknown)?;
+        Ok(Answer::ExplainApplication(Box::new(found)))
     }
 
     /// Waits until a drain or its end is on the disk, where records are kept.
@@ -120,10 +133,43 @@ impl Handle {
         &self,
         work: impl FnOnce(&mut Core, Now) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
-        self.run(work).await.map_err(|Stopped| Refusal {
-            kind: RefusalKind::Unavailable,
-            message: "the agent is stopping".to_owned(),
-        })
+        self.run(work).await.map_err(stopping)
+    }
+
+    /// Tells the story of a container: of one that is or was here, and of one that the AMRMProxy
+    /// here has placed.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(crate) async fn explanation(
+        &self,
+        id: ContainerName,
+    ) -> Result<Option<Explanation>, Stopped> {
+        let uses = self.uses();
+        let found = self.run(move |core, now| core.operator_explanation(id, &uses, now));
+        let chosen = self.proxy().and_then(|proxy| proxy.choice_of(id));
+        Ok(with_choice(found.await?, chosen))
+    }
+
+    /// Tells the story of an application's containers here, with at most `last` steps.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(crate) async fn application_explanation(
+        &self,
+        id: ApplicationId,
+        last: usize,
+    ) -> Result<Option<ApplicationExplanation>, Stopped> {
+        let uses = self.uses();
+        self.run(move |core, _| core.operator_application(id, last, &uses))
+            .await
+    }
+}
+
+fn stopping(Stopped: Stopped) -> Refusal {
+    Refusal {
+        kind: RefusalKind::Unavailable,
+        message: "the agent is stopping".to_owned(),
     }
 }
 

@@ -221,3 +221,36 @@ pub struct Told {
     /// Step and its reason. May have output of the container.
     pub text: String,
 }
+
+/// Story of an application's containers on this node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplicationExplanation {
+    /// Id of the application.
+    pub application: String,
+    /// User of the application. Chosen by a peer; none: the node has forgotten the application.
+    pub user: Option<String>,
+    /// State of the application on this node, as REST names it.
+    pub state: Option<String>,
+    /// Use by its containers as measured last; none: none was measured.
+    pub used: Option<Used>,
+    /// Containers whose steps are remembered.
+    pub containers: usize,
+    /// Those of them that wait.
+    pub waiting: usize,
+    /// Those of them that hold resources.
+    pub running: usize,
+    /// Last steps of all of them, oldest first.
+    pub steps: Vec<ToldOf>,
+    /// Steps before these.
+    pub omitted_steps: usize,
+}
+
+/// Step of a container's story among those of others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldOf {
+    /// Id of the container.
+    pub container: String,
+    /// The step.
+    #[serde(flatten)]
+    pub told: Told,
+}

@@ -33,10 +33,12 @@ mod rest;
 mod role_histories;
 mod server;
 mod shared;
+mod story;
 mod stuck;
 mod target;
 mod usage;
 mod viewer;
+mod visible;
 mod xml;
 
 use std::sync::Arc;
@@ -47,6 +49,7 @@ use bytes::Bytes;
 use http_server::HostNames;
 use hyper::header::{self, HeaderMap};
 use hyper::{Method, Request, StatusCode};
+use node_view::operator::{ApplicationExplanation, Explanation};
 use node_view::snapshot::{DrainNotice, NodeNumbers, NodeSnapshot};
 use records::{ContainerName, EpochMillis};
 use refusals::Refusals;
@@ -118,6 +121,15 @@ struct Visit {
     /// The client wants REST documents in XML.
     xml: bool,
     viewer: Viewer,
+    stories: Stories,
+}
+
+/// Story of what the page is about. Holds output of containers.
+#[derive(Debug)]
+enum Stories {
+    Container(Explanation),
+    Application(ApplicationExplanation),
+    None,
 }
 
 impl Visit {
@@ -248,12 +260,14 @@ impl<S: NodeSource> Site<S> {
             return stopping();
         };
         let viewer = self.viewer(name, &node).await;
+        let stories = self.stories(&target).await;
         let visit = Visit {
             node,
             options: Arc::clone(&self.options),
             target,
             xml,
             viewer,
+            stories,
         };
         let path: Vec<&str> = visit.target.segments.iter().map(String::as_str).collect();
         match path.as_slice() {
@@ -261,6 +275,26 @@ impl<S: NodeSource> Site<S> {
             ["node", path @ ..] => pages::visit(&visit, path).await,
             _ => no_such_page(),
         }
+    }
+
+    async fn stories(&self, target: &Target) -> Stories {
+        let path: Vec<&str> = target.segments.iter().map(String::as_str).collect();
+        let story = async {
+            match path.as_slice() {
+                ["node", "container", id] => {
+                    let story = self.source.explanation(id.parse().ok()?).await;
+                    story.map(Stories::Container)
+                }
+                ["node", "application", id] => {
+                    let (id, last) = (id.parse().ok()?, story::APPLICATION_STEPS_MAX);
+                    let story = self.source.application_explanation(id, last).await;
+                    story.map(Stories::Application)
+                }
+                _ => None,
+            }
+        };
+        let story = timeout(SNAPSHOT_WAIT, story).await;
+        story.ok().flatten().unwrap_or(Stories::None)
     }
 
     /// Answers with the overview in one of its forms, after a wait for a permit.

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use amrm_proxy::role_history::view::RoleHistoryView;
+use node_view::operator::{ApplicationExplanation, Explanation};
 use node_view::snapshot::{NodeNumbers, NodeSnapshot};
 use node_view::usage::Uses;
-use records::Now;
+use records::{ApplicationId, ContainerName, Now};
 use tokio::sync::watch;
 
 use crate::overview::Overview;
@@ -26,6 +27,21 @@ pub trait NodeSource: Send + Sync + 'static {
     /// Returns the role histories of services whose AMs call through this node; `None` once the
     /// agent is stopping.
     fn role_histories(&self) -> impl Future<Output = Option<RoleHistories>> + Send;
+
+    /// Returns the story of a container; `None`: it is not known, or the agent is stopping.
+    fn explanation(&self, _id: ContainerName) -> impl Future<Output = Option<Explanation>> + Send {
+        async { None }
+    }
+
+    /// Returns the story of an application's containers, with at most `last` steps; `None`: none is
+    /// known, or the agent is stopping.
+    fn application_explanation(
+        &self,
+        _id: ApplicationId,
+        _last: usize,
+    ) -> impl Future<Output = Option<ApplicationExplanation>> + Send {
+        async { None }
+    }
 
     /// Returns the changes after which [`Self::overview`] may differ. To be dropped when there are
     /// no readers: then a change costs nothing.

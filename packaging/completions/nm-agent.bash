@@ -31,6 +31,9 @@ _nm__agent() {
             nm__agent,history)
                 cmd="nm__agent__subcmd__history"
                 ;;
+            nm__agent,logs)
+                cmd="nm__agent__subcmd__logs"
+                ;;
             nm__agent,queue)
                 cmd="nm__agent__subcmd__queue"
                 ;;
@@ -68,7 +71,7 @@ _nm__agent() {
 
     case "${cmd}" in
         nm__agent)
-            opts="-h -V --help --version run check adopt status queue top explain drain reload rm shell history simulate quickstart"
+            opts="-h -V --help --version run check adopt status queue top explain logs drain reload rm shell history simulate quickstart"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -168,7 +171,7 @@ _nm__agent() {
             return 0
             ;;
         nm__subcmd__agent__subcmd__explain)
-            opts="-h -V --conf --socket --json --help --version"
+            opts="-f -h -V --conf --socket --json --follow --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -211,6 +214,32 @@ _nm__agent() {
             fi
             case "${prev}" in
                 --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nm__subcmd__agent__subcmd__logs)
+            opts="-f -h -V --conf --socket --follow --tail --raw --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --conf)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tail)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -33,6 +33,7 @@ complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "status" -d 'Print
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "queue" -d 'List the waiting containers of the running node, with their waits so far and estimated'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "top" -d 'Watch the running node in a terminal: its numbers, what runs and what waits'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "explain" -d 'Tell what the running node has decided about a container, and why'
+complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "logs" -d 'Print the end of what a container of this node has printed, or follow it'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "drain" -d 'Take the running node out of service, or put it back with --cancel'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "reload" -d 'Have the running node read its configuration again'
 complete -c nm-agent -n "__fish_nm_agent_needs_command" -f -a "rm" -d 'Run a small ResourceManager until it is told to stop, on Hadoop\'s ports or those of the configuration'
@@ -78,8 +79,16 @@ complete -c nm-agent -n "__fish_nm_agent_using_subcommand top" -s V -l version -
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand explain" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand explain" -l socket -d 'Admin socket of the agent [default: yarn.nodemanager.agent.admin.socket]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand explain" -l json -d 'Print the answer as JSON, for programs'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand explain" -s f -l follow -d 'Print further steps as they come, until the container has ended'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand explain" -s V -l version -d 'Print version'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand logs" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand logs" -l socket -d 'Admin socket of the agent [default: yarn.nodemanager.agent.admin.socket]' -r -F
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand logs" -l tail -d 'Bytes of each file to begin with, at most 1048576' -r
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand logs" -s f -l follow -d 'Print what is added, until the container has ended'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand logs" -l raw -d 'Print the bytes as they are, which may steer the terminal'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand logs" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nm-agent -n "__fish_nm_agent_using_subcommand logs" -s V -l version -d 'Print version'
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l conf -d 'Folder with core-site.xml and yarn-site.xml [default: $HADOOP_CONF_DIR, $YARN_CONF_DIR, $HADOOP_HOME/etc/hadoop, else /etc/hadoop/conf]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l socket -d 'Admin socket of the agent [default: yarn.nodemanager.agent.admin.socket]' -r -F
 complete -c nm-agent -n "__fish_nm_agent_using_subcommand drain" -l mode -d 'Containers to end [default: graceful]' -r -f -a "graceful\t'End no running container'

@@ -1,6 +1,8 @@
 //! The commands that ask the running agent of this machine, and their exit statuses.
 
 pub(super) mod drain;
+pub(super) mod explain;
+pub(super) mod logs;
 pub(super) mod reload;
 pub(super) mod top;
 
@@ -13,11 +15,10 @@ use clap::Args;
 use node_admin::client::{AskError, ask};
 use node_admin::message::{Answer, RefusalKind, Request};
 use node_manager::config::load_admin;
-use records::{ContainerName, error_chain};
-use time::UtcOffset;
+use records::error_chain;
 
 use super::ConfDir;
-use crate::operate::{explanation_text, queue_text, status_text};
+use crate::operate::{queue_text, status_text};
 
 /// Exit status for bad arguments or configuration, as clap has it.
 const EXIT_USAGE: u8 = 2;
@@ -25,7 +26,7 @@ const EXIT_USAGE: u8 = 2;
 const EXIT_NOT_RUNNING: u8 = 3;
 /// Exit status when the caller may not ask.
 const EXIT_NOT_ALLOWED: u8 = 4;
-/// Exit status for a container that the node does not know.
+/// Exit status for a container or an application that the node does not know.
 const EXIT_NO_SUCH_CONTAINER: u8 = 5;
 
 #[derive(Debug, Args)]
@@ -56,23 +57,6 @@ pub(super) struct QueueArguments {
     /// Print the answer as JSON, for programs
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ExplainArguments {
-    #[command(flatten)]
-    socket: Socket,
-    /// Print the answer as JSON, for programs
-    #[arg(long)]
-    json: bool,
-    /// Id of the container
-    #[arg(value_name = "CONTAINER", value_parser = container_name)]
-    container: ContainerName,
-}
-
-fn container_name(text: &str) -> Result<ContainerName, &'static str> {
-    let form = "an id looks like container_1763900000000_0001_01_000007";
-    text.parse().map_err(|_| form)
 }
 
 /// Exit status of a command without an answer, whose message is printed already.
@@ -107,25 +91,6 @@ pub(super) fn queue(arguments: &QueueArguments, environment: &Environment) -> Ex
     };
     let request = Request::Queue {
         first: arguments.first,
-    };
-    exchange(&arguments.socket, environment, &request, print)
-}
-
-pub(super) fn explain(arguments: &ExplainArguments, environment: &Environment) -> ExitCode {
-    // Asked while there is one thread: the C library's answer is not safe beside others.
-    let offset = UtcOffset::current_local_offset().unwrap_or(UtcOffset::UTC);
-    let print = |answer: &Answer| {
-        let Answer::Explain(explanation) = answer else {
-            return None;
-        };
-        if arguments.json {
-            json(explanation)
-        } else {
-            Some(explanation_text(explanation, offset))
-        }
-    };
-    let request = Request::Explain {
-        container: arguments.container.to_string(),
     };
     exchange(&arguments.socket, environment, &request, print)
 }

@@ -1,6 +1,6 @@
 //! Text of `nm-agent explain`.
 
-use node_view::operator::{Explanation, Told};
+use node_view::operator::{ApplicationExplanation, Explanation, ToldOf};
 use node_view::overview::words::{duration, number};
 use time::format_description::BorrowedFormatItem;
 use time::{OffsetDateTime, UtcOffset, macros};
@@ -31,7 +31,44 @@ pub fn explanation_text(explanation: &Explanation, offset: UtcOffset) -> String 
                 "{omitted} more steps, which the agent has not kept\n"
             ));
         }
-        text.push_str(&line(step, offset));
+        text.push_str(&line(step.at_ms, None, &step.text, offset));
+    }
+    text
+}
+
+/// Returns the text of an application's story; times are local ones.
+#[must_use]
+pub fn application_text(explanation: &ApplicationExplanation, offset: UtcOffset) -> String {
+    let ApplicationExplanation {
+        application,
+        containers,
+        waiting,
+        running,
+        omitted_steps,
+        ..
+    } = explanation;
+    let mut text = format!("{application}\n");
+    match (&explanation.user, &explanation.state) {
+        (Some(user), Some(state)) => {
+            let (user, state) = (printable(user), state.to_lowercase().replace('_', " "));
+            text.push_str(&format!("of {user}: {state}; "));
+        }
+        (_, _) => text.push_str("has ended, and its logs are deleted here; "),
+    }
+    let containers = number(*containers as u64);
+    text.push_str(&format!(
+        "{running} containers run, {waiting} wait, {containers} are remembered\n"
+    ));
+    if let Some(used) = &explanation.used {
+        text.push_str(&format!("{}\n", used_words(used)));
+    }
+    text.push('\n');
+    if *omitted_steps > 0 {
+        let omitted = number(*omitted_steps as u64);
+        text.push_str(&format!("{omitted} steps before these\n"));
+    }
+    for ToldOf { container, told } in &explanation.steps {
+        text.push_str(&line(told.at_ms, Some(container), &told.text, offset));
     }
     text
 }
@@ -66,17 +103,24 @@ fn state(explanation: &Explanation) -> String {
     words
 }
 
-fn line(step: &Told, offset: UtcOffset) -> String {
-    let nanos = i128::from(step.at_ms) * 1_000_000;
+/// Returns the line of a step, of an application's story with the container.
+pub(super) fn line(at_ms: i64, container: Option<&str>, text: &str, offset: UtcOffset) -> String {
+    let nanos = i128::from(at_ms) * 1_000_000;
     let time = OffsetDateTime::from_unix_timestamp_nanos(nanos)
         .ok()
         .and_then(|time| time.to_offset(offset).format(TIME).ok());
-    let time = time.unwrap_or_else(|| format!("{} ms", step.at_ms));
-    format!("{time}  {}\n", printable(&step.text))
+    let time = time.unwrap_or_else(|| format!("{at_ms} ms"));
+    let text = printable(text);
+    match container {
+        Some(container) => format!("{time}  {container}  {text}\n"),
+        None => format!("{time}  {text}\n"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use node_view::operator::Told;
+
     use super::*;
 
     fn waiting() -> Explanation {
@@ -129,5 +173,42 @@ opportunistic, 1,024 MiB and 1 vcore, of alice: queued for 3.0 s, now at place 2
         assert_eq!(lines[1], "has ended, and the ResourceManager knows it");
         assert_eq!(lines[6], "1,200 more steps, which the agent has not kept");
         assert!(lines[8].ends_with("Ended\\u{1b}[2J\\u{a}"), "{text}");
+    }
+
+    #[test]
+    fn an_application_is_one_story_with_the_containers_in_its_lines() {
+        let step = |at_ms, container: &str, text: &str| ToldOf {
+            container: container.to_owned(),
+            told: Told {
+                at_ms,
+                text: text.to_owned(),
+            },
+        };
+        let mut application = ApplicationExplanation {
+            application: "application_1_0001".to_owned(),
+            user: Some("al\u{7}ice".to_owned()),
+            state: Some("FINISHING_CONTAINERS_WAIT".to_owned()),
+            used: None,
+            containers: 2_000,
+            waiting: 3,
+            running: 4,
+            steps: vec![
+                step(1_000, "container_1_0001_01_000001", "Started at once"),
+                step(1_005, "container_1_0001_01_000002", "Said \u{1b}[2J"),
+            ],
+            omitted_steps: 1_234,
+        };
+        let expected = "\
+application_1_0001
+of al\\u{7}ice: finishing containers wait; 4 containers run, 3 wait, 2,000 are remembered
+
+1,234 steps before these
+1970-01-01 00:00:01.000  container_1_0001_01_000001  Started at once
+1970-01-01 00:00:01.005  container_1_0001_01_000002  Said \\u{1b}[2J
+";
+        assert_eq!(application_text(&application, UtcOffset::UTC), expected);
+        (application.user, application.state) = (None, None);
+        let text = application_text(&application, UtcOffset::UTC);
+        assert!(text.contains("\nhas ended, and its logs"), "{text}");
     }
 }

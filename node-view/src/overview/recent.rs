@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use records::EpochMillis;
 
-use super::decision::Decision;
+use super::decision::{Decision, decision_words};
 
 /// Decisions kept. As many as a reader scrolls through; the log has all of them. An application
 /// with a thousand containers ends with a thousand decisions, and each event of the live page
@@ -20,6 +20,24 @@ pub struct RecentDecision {
     pub at: EpochMillis,
     /// The decision with its container.
     pub decision: Decision,
+    /// Decisions of the same kind right before, which this one stands for.
+    pub folded: u32,
+}
+
+impl RecentDecision {
+    /// Returns the decision in words, and how many it stands for.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let words = decision_words(&self.decision);
+        match self.folded {
+            0 => words,
+            1 => format!("{words} (changed twice in a row)"),
+            more => format!(
+                "{words} (changed {} times in a row)",
+                more.saturating_add(1)
+            ),
+        }
+    }
 }
 
 /// A ring of decisions.
@@ -31,9 +49,21 @@ pub struct RecentDecisions {
 }
 
 impl RecentDecisions {
-    /// Adds one; the oldest goes when there are too many.
+    /// Adds one; the oldest goes when there are too many. A limit of the queue right after another
+    /// takes its place: a ResourceManager may change it with every heartbeat, and lines about
+    /// containers would be pushed out.
     pub fn push(&mut self, at: EpochMillis, decision: Decision) {
-        if self.ring.len() == DECISIONS_MAX {
+        let folded = match (&decision, self.ring.back()) {
+            (Decision::QueuingLimit(_), Some(last))
+                if matches!(last.decision, Decision::QueuingLimit(_)) =>
+            {
+                last.folded.saturating_add(1)
+            }
+            (_, _) => 0,
+        };
+        if folded > 0 {
+            self.ring.pop_back();
+        } else if self.ring.len() == DECISIONS_MAX {
             self.ring.pop_front();
         }
         self.made += 1;
@@ -41,6 +71,7 @@ impl RecentDecisions {
             sequence: self.made,
             at,
             decision,
+            folded,
         });
     }
 
@@ -52,10 +83,38 @@ impl RecentDecisions {
 
 #[cfg(test)]
 mod tests {
-    use sched::Note;
+    use sched::{ContainerQueuingLimit, Note};
     use test_support::ids::container as container_id;
 
     use super::*;
+
+    #[test]
+    fn limits_of_the_queue_in_a_row_are_one_line_that_says_how_many() {
+        let limit = |length| {
+            Decision::QueuingLimit(ContainerQueuingLimit {
+                max_queue_length: Some(length),
+                max_queue_wait_time_ms: None,
+            })
+        };
+        let mut recent = RecentDecisions::default();
+        recent.push(EpochMillis(1), Decision::Registered);
+        for n in 1..=100 {
+            recent.push(EpochMillis(1), limit(n));
+        }
+        recent.push(EpochMillis(2), Decision::RmSilent);
+        recent.push(EpochMillis(3), limit(7));
+        let words: Vec<_> = recent.newest_first().map(RecentDecision::words).collect();
+        assert_eq!(words.len(), 4);
+        assert_eq!(
+            words[0],
+            "The ResourceManager limits the queue to 7 waiting"
+        );
+        let many =
+            "The ResourceManager limits the queue to 100 waiting (changed 100 times in a row)";
+        assert_eq!(words[2], many);
+        let sequences: Vec<_> = recent.newest_first().map(|each| each.sequence).collect();
+        assert_eq!(sequences, [103, 102, 101, 1]);
+    }
 
     #[test]
     fn the_newest_decisions_stay_and_are_numbered_on() {

@@ -19,6 +19,7 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderValue};
 use time::UtcOffset;
 
+pub(super) use self::document::{clock, iso};
 pub(super) use self::feed::{Events, Feed};
 
 use super::answer::{Answer, HTML, JSON, answer};
@@ -26,7 +27,7 @@ use super::body::Body;
 use crate::overview::Overview;
 
 /// The page runs its own script and talks to its own server; nothing else.
-const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+pub(super) const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 const CSS: &str = "text/css; charset=utf-8";
@@ -64,6 +65,7 @@ pub(super) fn file(name: &str) -> Option<Answer> {
     let (content_type, text) = match name {
         "agent.css" => (CSS, include_str!("live_page/static/agent.css")),
         "live.js" => (JAVASCRIPT, include_str!("live_page/static/live.js")),
+        "follow.js" => (JAVASCRIPT, include_str!("live_page/static/follow.js")),
         "icon.svg" => (SVG, include_str!("live_page/static/icon.svg")),
         _ => return None,
     };

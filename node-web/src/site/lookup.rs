@@ -2,6 +2,7 @@
 //! Hadoop's texts.
 
 use std::collections::VecDeque;
+use std::io::{Read as _, Seek as _, SeekFrom};
 
 use node_view::snapshot::{AggregatedFile, ContainerRestState, ContainerSnapshot, NodeSnapshot};
 use records::{ApplicationId, ContainerName};
@@ -95,6 +96,22 @@ impl<'a> Logs<'a> {
         let (roots, id) = (self.node.about.log_roots.clone(), self.id);
         let listing = move || list_logs(&roots, &id, LOG_FILES_MAX);
         Ok(tokio::task::spawn_blocking(listing).await?)
+    }
+
+    /// Returns the last bytes of a file, at most `length`, and whether there are more before them;
+    /// `None`: it cannot be read.
+    pub(super) async fn tail(&self, name: &str, length: u64) -> Option<(Vec<u8>, bool)> {
+        let log = self.open(&LogName::new(name)?).await.ok()?;
+        let start = log.length.saturating_sub(length);
+        let reading = move || {
+            let mut piece = Vec::new();
+            let mut file = log.file;
+            file.seek(SeekFrom::Start(start)).ok()?;
+            file.take(length).read_to_end(&mut piece).ok()?;
+            Some(piece)
+        };
+        let piece = tokio::task::spawn_blocking(reading).await.ok()??;
+        Some((piece, start > 0))
     }
 
     /// Returns the files of this name that were uploaded, as far as the node remembers them, the

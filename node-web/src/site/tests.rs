@@ -3,6 +3,7 @@
 
 mod access;
 mod bounds;
+mod lists;
 mod log_level;
 mod logs;
 mod numbers;
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use access_control::AccessList;
+use node_view::operator::Told;
 use node_view::snapshot::{ApplicationSnapshot, ApplicationState, NodeNumbers, RmContact};
 use sched::ContainerState;
 use serde_json::{Value, json};
@@ -51,6 +53,32 @@ impl NodeSource for Fixed {
 
     async fn role_histories(&self) -> Option<RoleHistories> {
         self.0.as_ref().map(|_| role_histories::histories())
+    }
+
+    async fn explanation(&self, id: ContainerName) -> Option<Explanation> {
+        let known = self.0.as_ref()?.container_named(id)?;
+        let step = |at_ms, text: &str| Told {
+            at_ms,
+            text: text.to_owned(),
+        };
+        Some(Explanation {
+            container: id.to_string(),
+            user: Some(known.user.clone()),
+            execution_type: Some("GUARANTEED".to_owned()),
+            memory_mb: Some(1024),
+            vcores: Some(2),
+            state: "running".to_owned(),
+            state_for_ms: Some(65_000),
+            place: None,
+            estimated_wait_ms: None,
+            exit_status: None,
+            used: None,
+            steps: vec![
+                step(1_700_000_000_000, "Queued at place 2, short of 128 MiB"),
+                step(1_700_000_009_000, "Failed: its password <b>"),
+            ],
+            omitted_steps: 0,
+        })
     }
 
     fn changes(&self) -> Changes {

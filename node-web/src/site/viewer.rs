@@ -58,7 +58,12 @@ impl Viewer {
         }
     }
 
-    fn may_view_container(&self, node: &NodeSnapshot, container: &ContainerSnapshot) -> bool {
+    /// Whether the reader may see what the container wrote.
+    pub(super) fn may_view_container(
+        &self,
+        node: &NodeSnapshot,
+        container: &ContainerSnapshot,
+    ) -> bool {
         let user = self.user.as_ref();
         match node.application(&container.id.application_id()) {
             Some(app) => self.may_view(app),

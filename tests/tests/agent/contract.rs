@@ -12,6 +12,7 @@ mod proxy;
 mod queueing;
 mod registration;
 mod stopping;
+mod told;
 mod usage;
 
 use std::time::Duration;

@@ -6,6 +6,7 @@
 
 mod masters;
 pub(crate) mod picture;
+mod subjects;
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@
 //! for what there is not: no limit, no wait, no proxy.
 
 use amrm_proxy::attempts::{AttemptActivity, ProxiedAttempts};
-use node_view::overview::{ListedContainer, Listing, RecentDecision, Step, decision_words};
+use node_view::overview::{ListedContainer, Listing, RecentDecision, Step};
 use node_view::snapshot::Counts;
 use records::EpochMillis;
 use serde_json::{Value, json};
@@ -196,17 +196,18 @@ fn decision(recent: &RecentDecision, offset: UtcOffset) -> Value {
         "at_local": clock(recent.at, offset),
         "container": recent.decision.container().map(|id| id.to_string()),
         "kind": recent.decision.kind().as_str(),
-        "words": decision_words(&recent.decision),
+        "folded": recent.folded,
+        "words": recent.words(),
     })
 }
 
 /// Returns the time of day at this distance from UTC.
-pub(super) fn clock(time: EpochMillis, offset: UtcOffset) -> String {
+pub(in crate::site) fn clock(time: EpochMillis, offset: UtcOffset) -> String {
     formatted(time, offset, CLOCK)
 }
 
 /// Returns the time in the form of ISO 8601, UTC.
-pub(super) fn iso(time: EpochMillis) -> String {
+pub(in crate::site) fn iso(time: EpochMillis) -> String {
     formatted(time, UtcOffset::UTC, ISO)
 }
 

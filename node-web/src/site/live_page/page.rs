@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use amrm_proxy::attempts::AttemptActivity;
 use maud::{Markup, html};
 use node_view::overview::words::{duration, number};
-use node_view::overview::{ListedContainer, RecentDecision, decision_words};
+use node_view::overview::{ListedContainer, RecentDecision};
 use records::Resource;
 use regex::Regex;
 use time::UtcOffset;
@@ -329,7 +329,7 @@ fn decision(recent: &RecentDecision, offset: UtcOffset) -> Markup {
                 }
             }
             td.words data-cell="words" data-kind=(recent.decision.kind().as_str()) {
-                (with_ids(&decision_words(&recent.decision)))
+                (with_ids(&recent.words()))
             }
         }
     }

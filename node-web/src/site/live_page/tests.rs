@@ -78,6 +78,7 @@ fn texts_from_outside_stay_text() {
             },
             said: HOSTILE.to_owned(),
         },
+        folded: 0,
     }];
     let page = html(&view);
     assert!(!page.contains("<script>"), "{page}");
