@@ -65,6 +65,7 @@ impl Core {
             followups.push_back(Event::Kill { id, reason });
             return;
         }
+        self.tell_services(id);
         let Some(container) = self.containers.get_mut(&id) else {
             return;
         };
@@ -186,6 +187,7 @@ impl Core {
         }
         let user = container.map(|container| container.user.clone());
         let acknowledged = container.is_some_and(|container| container.acknowledged_early);
+        self.tell_services_of_end(id);
         self.observe(Observed::Completed {
             completion: completion.clone(),
             user,

@@ -251,7 +251,9 @@ impl Role {
             | Effect::ForceKill(id)
             | Effect::Signal { id, .. } => Self::After(*id),
             Effect::ReleaseResources(id) | Effect::CleanUp { id, .. } => Self::Without(*id),
-            Effect::InitializeApplication { .. }
+            Effect::ContainerInitialized(_)
+            | Effect::ContainerStopped(_)
+            | Effect::InitializeApplication { .. }
             | Effect::Tokens { .. }
             | Effect::ForgetTokens(_)
             | Effect::UseSets { .. }

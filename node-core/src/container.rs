@@ -33,6 +33,8 @@ pub(crate) struct Container {
     /// for lost or expired. It is forgotten when it is done, and reported like any other until
     /// then.
     pub(crate) acknowledged_early: bool,
+    /// Set while auxiliary services know the container: its end must reach them.
+    pub(crate) is_known_to_services: bool,
 }
 
 impl Container {
@@ -48,6 +50,7 @@ impl Container {
             had_process: false,
             completion_noted: false,
             acknowledged_early: false,
+            is_known_to_services: false,
         }
     }
 

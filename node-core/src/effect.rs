@@ -7,6 +7,7 @@ use container_runtime::launch::{Adoption, ContainerSignal, LaunchTimings};
 use event_record::Entry;
 use launch_context::ServiceData;
 use localize::{ResourceSpec, SetNumber, UsedSets, UserName};
+use log_aggregation::policy::ContainerRole;
 use node_view::outcome::{CacheUse, CallOutcome};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
@@ -20,6 +21,10 @@ use crate::order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 /// process or a peer.
 #[derive(Debug)]
 pub enum Effect {
+    /// Notify auxiliary services that a container begins. What it brings for them follows.
+    ContainerInitialized(Box<ServedContainer>),
+    /// Notify auxiliary services of the end of a container that they know.
+    ContainerStopped(Box<ServedContainer>),
     /// Pass on what a container brings for auxiliary services.
     InitializeApplication {
         /// Id of the application.
@@ -133,6 +138,17 @@ pub enum Effect {
     HeartbeatNow,
     /// Tell metrics and audit log what was decided or observed.
     Observe(Observed),
+}
+
+/// Container as auxiliary services see it (Hadoop: `ContainerContext`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedContainer {
+    /// Id, size and execution type.
+    pub spec: ContainerSpec,
+    /// User of the application.
+    pub user: UserName,
+    /// Role in the application.
+    pub role: ContainerRole,
 }
 
 /// Use of localized resources.

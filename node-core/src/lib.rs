@@ -32,6 +32,7 @@
 //! | `draining` | orders to drain the node |
 //! | `operator` | what operators ask and order through the admin socket |
 //! | `runtimes` | the runtime that a container asks for |
+//! | `services` | what auxiliary services learn of containers |
 //! | `token`, `messages` | container tokens as they come in, messages as they go out |
 //! | `stories` | what has happened to each container, for operators |
 //! | `applications`, `registration` | parts with state of their own |
@@ -77,6 +78,7 @@ mod report;
 mod resource_manager;
 mod restore;
 mod runtimes;
+mod services;
 mod settings;
 mod setup_state;
 mod setups;
@@ -95,7 +97,7 @@ pub use call::{Asker, StartOutcome, StartRequest, UpdateRequest};
 pub use condition::HealthEvent;
 pub use config::{CoreConfig, LogAggregation, Machine, ServiceMetadata};
 pub use drain::{DRAIN_REASON_CHARS_MAX, DrainOrder};
-pub use effect::{Effect, LocalizeFor, Observed, ReinitStage};
+pub use effect::{Effect, LocalizeFor, Observed, ReinitStage, ServedContainer};
 pub use messages::Increase;
 pub use order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 pub use recorder::TOKENS_BYTES_MAX;

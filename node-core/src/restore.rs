@@ -86,6 +86,7 @@ impl Core {
         for id in &ids {
             self.note_restored(*id, now);
         }
+        self.tell_services_of_restored(&ids);
         self.perform(actions, now);
         self.remember(ids, now);
         let applications: Vec<ApplicationId> =

@@ -7,6 +7,7 @@ mod logs;
 mod recovery;
 mod reinit;
 mod resource_manager;
+mod services;
 mod tokens;
 mod workers;
 
@@ -79,6 +80,8 @@ impl Work {
             | Effect::SetRmIdentifier(_)
             | Effect::SetQueuingLimit(_)
             | Effect::UseSets { .. }
+            | Effect::ContainerInitialized(_)
+            | Effect::ContainerStopped(_)
             | Effect::InitializeApplication { .. }
             | Effect::Tokens { .. }
             | Effect::ForgetTokens(_)

@@ -13,6 +13,7 @@ use wire::proto::hadoop_yarn::{ContainerLaunchContextProto, ExecutionTypeProto};
 mod careful;
 mod leftovers;
 mod reinit;
+mod served;
 
 use super::*;
 use crate::recovery::{
@@ -85,6 +86,8 @@ struct CrashingNode {
     terminated: Vec<ContainerId>,
     adopted: Vec<i64>,
     uploads: Vec<String>,
+    /// What services were told.
+    served: Vec<Effect>,
     log_aggregation: Option<LogAggregation>,
     /// Folders of every process; without them none is taken over.
     dirs: Option<ContainerDirs>,
@@ -109,6 +112,7 @@ impl CrashingNode {
             terminated: Vec::new(),
             adopted: Vec::new(),
             uploads: Vec::new(),
+            served: Vec::new(),
             log_aggregation: None,
             dirs: None,
         };
@@ -150,6 +154,11 @@ impl CrashingNode {
                     self.uploads.push(format!("{order:?}"));
                 } else if let Effect::Localize { .. } = effect {
                     self.localizations.push(effect);
+                } else if matches!(
+                    effect,
+                    Effect::ContainerInitialized(_) | Effect::ContainerStopped(_)
+                ) {
+                    self.served.push(effect);
                 }
             }
         }

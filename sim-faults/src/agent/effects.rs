@@ -94,6 +94,12 @@ impl Agent {
             }
             Effect::Tokens { id, .. } => self.told.tokens(id),
             Effect::ForgetTokens(id) => self.told.forget_tokens(id),
+            Effect::ContainerInitialized(served) => {
+                context.check(self.told.begin_for_services(served.spec.id));
+            }
+            Effect::ContainerStopped(served) => {
+                context.check(self.told.end_for_services(served.spec.id));
+            }
             Effect::InitializeApplication { id, .. } => self.told.initialize(id),
             Effect::FinishApplication { id, .. } => self.finish(id, ground, context),
             Effect::EndPipelines(id) => self.told.end_pipelines(id),

@@ -22,6 +22,8 @@ pub(super) struct Told {
     resources: BTreeMap<ContainerId, BTreeSet<(SetNumber, String)>>,
     /// Applications that auxiliary services know.
     served: BTreeSet<ApplicationId>,
+    /// Containers that auxiliary services know.
+    served_containers: BTreeSet<ContainerId>,
     /// Applications whose logs are aggregated; true: the last upload is under way.
     logs: BTreeMap<ApplicationId, bool>,
     /// Applications that are over, and whose pipelines are not.
@@ -156,12 +158,33 @@ impl Told {
         self.served.insert(id);
     }
 
-    /// An application whose folders are deleted has no process.
+    /// Services learn of the beginning of a container once.
+    pub(super) fn begin_for_services(&mut self, id: ContainerId) -> Checked {
+        match self.served_containers.insert(id) {
+            true => Ok(()),
+            false => Err(Finding::of(id, "begins twice for services")),
+        }
+    }
+
+    /// Services learn of the end of a container that they know, once.
+    pub(super) fn end_for_services(&mut self, id: ContainerId) -> Checked {
+        match self.served_containers.remove(&id) {
+            true => Ok(()),
+            false => Err(Finding::of(id, "ends for services that do not know it")),
+        }
+    }
+
+    /// An application whose folders are deleted has no process, and services know none of its
+    /// containers.
     pub(super) fn finish(&mut self, id: ApplicationId, running: Option<ContainerId>) -> Checked {
         self.served.remove(&id);
         self.ending.insert(id);
-        match running {
-            Some(running) => Err(Finding::of(running, "runs, and its application is over")),
+        if let Some(running) = running {
+            return Err(Finding::of(running, "runs, and its application is over"));
+        }
+        let mut served = self.served_containers.iter();
+        match served.find(|container| container.application_id() == id) {
+            Some(served) => Err(Finding::of(*served, "has not ended for services")),
             None => Ok(()),
         }
     }

@@ -216,7 +216,9 @@ impl Agent {
                 Effect::SetRmIdentifier(identifier) => {
                     self.shell.secrets.set_rm_identifier(identifier);
                 }
-                Effect::InitializeApplication { .. }
+                Effect::ContainerInitialized(_)
+                | Effect::ContainerStopped(_)
+                | Effect::InitializeApplication { .. }
                 | Effect::Tokens { .. }
                 | Effect::ForgetTokens(_)
                 | Effect::Localize { .. }
