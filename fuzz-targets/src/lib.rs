@@ -14,6 +14,7 @@
 mod adopt_record;
 mod aggregated_logs;
 mod archives;
+mod aux_hosts;
 pub mod corpus;
 mod credentials;
 mod event_records;
@@ -110,6 +111,7 @@ pub const TARGETS: &[Target] = &[
     shuffles::INDEX,
     spark_shuffles::REQUESTS,
     spark_shuffles::EXECUTOR,
+    aux_hosts::TARGET,
     file_workers::TARGET,
     key_stores::TARGET,
     aggregated_logs::TARGET,

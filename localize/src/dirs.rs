@@ -7,6 +7,7 @@
 //! Blocking file operations throughout: for a thread, not for a task.
 
 mod found;
+mod usable;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -7,10 +7,12 @@
 mod connect;
 mod report;
 mod run_as;
+mod services;
 
 pub(crate) use connect::{ports, taken};
 use report::Findings;
 pub use report::{Outcome, Report};
+use services::services;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -32,7 +34,7 @@ use users::Obstacle;
 use hadoop_conf::HostPort;
 use hadoop_fs::{Caller, FsError};
 use node_manager::IdentityFinding;
-use node_manager::config::{AuxServiceKind, Config, Loaded};
+use node_manager::config::{Config, Loaded};
 use node_manager::descriptors::Descriptors;
 use program::holder::{self, Holder};
 
@@ -370,30 +372,6 @@ fn resource_managers(config: &Config, machine: &dyn Machine, findings: &mut Find
             ));
         }
     }
-}
-
-/// Returns a line for each auxiliary service: what it is, who serves it, and on which port.
-fn services(config: &Config) -> impl Iterator<Item = String> {
-    config.aux_services.iter().map(|service| {
-        let (port, property) = service.port();
-        let (name, class) = (&service.name, &service.class);
-        let port = match port {
-            0 => "a port that the system chooses".to_owned(),
-            port => format!("port {port}"),
-        };
-        let proof = match &service.kind {
-            AuxServiceKind::SparkShuffle(config) => match (config.authenticates, config.encryption) {
-                (true, Some(encryption)) if encryption.allows_sasl => {
-                    ", to clients with their application's secret, encrypted or by SASL in the clear"
-                }
-                (true, Some(_)) => ", to clients with their application's secret, encrypted",
-                (true, None) => ", to clients with their application's secret, in the clear",
-                (false, _) => ", to anybody (spark.authenticate is false)",
-            },
-            AuxServiceKind::MapReduceShuffle(_) => "",
-        };
-        format!("{name} ({class}) is served by the agent, on {port} ({property}){proof}")
-    })
 }
 
 /// Returns the files that services take their keys from; reading the configuration has opened them.

@@ -2,7 +2,7 @@
 //!
 //! What looks at the health reports here, and heartbeats and pages have the sum.
 //! As in Hadoop (`NodeHealthCheckerService`), the node is healthy if all of them find it so; its
-//! report is theirs, joined by `;` in the order disks, scripts, launches. A drain adds its words to
+//! report is theirs, joined by `;` in the order disks, scripts, launches, services. A drain adds its words to
 //! the end.
 
 use std::collections::BTreeMap;
@@ -28,6 +28,13 @@ pub enum HealthEvent {
         /// Verdict of the run.
         verdict: Verdict,
     },
+    /// The host of auxiliary services does not stay up, or does so again.
+    AuxServices {
+        /// Whether it stays up.
+        is_healthy: bool,
+        /// Reason if it does not.
+        report: String,
+    },
 }
 
 /// Last finding of one part.
@@ -48,6 +55,8 @@ pub(crate) struct Condition {
     scripts: BTreeMap<usize, Finding>,
     /// Outcomes of launches, and what they say of the node; `None` before the first complaint.
     launches: (LaunchHealth, Option<Finding>),
+    /// `None` before the first finding.
+    services: Option<Finding>,
     /// Drain that an operator has ordered.
     drain: Option<Drain>,
 }
@@ -65,6 +74,7 @@ impl Condition {
             disks: None,
             scripts: BTreeMap::new(),
             launches: Default::default(),
+            services: None,
             drain: None,
         }
     }
@@ -93,7 +103,8 @@ impl Condition {
 
     fn findings(&self) -> impl Iterator<Item = &Finding> {
         let scripts = self.scripts.values();
-        self.disks.iter().chain(scripts).chain(&self.launches.1)
+        let others = self.launches.1.iter().chain(&self.services);
+        self.disks.iter().chain(scripts).chain(others)
     }
 
     /// Returns the time at which a launch may be tried again.
@@ -133,6 +144,13 @@ impl Condition {
                     at: now.wall,
                 };
                 self.scripts.insert(index, finding);
+            }
+            HealthEvent::AuxServices { is_healthy, report } => {
+                self.services = Some(Finding {
+                    is_healthy,
+                    report,
+                    at: now.wall,
+                });
             }
         }
         self.add_up()

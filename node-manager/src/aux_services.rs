@@ -8,18 +8,21 @@
 //! that an application's containers bring for it (`service_data`), learns of the application's
 //! end, and publishes metadata: in each answer to `startContainers`, and in each container's
 //! environment. The class decides what a service is, and the name is free: several of one class
-//! each have their port, their settings and their applications. Starts and ends of containers are
-//! not passed on: no service here wants them.
+//! each have their port, their settings and their applications. Services that are Java classes
+//! are in the host (`hosted`), and also learn of containers; the agent's own need nothing of them.
 //!
-//! A service is a file below: what it listens on (`Listening`), and what it does with
-//! applications (`AuxService`). Neither knows the other services.
+//! A service of the agent is a file below: what it listens on (`Listening`), and what it does with
+//! applications (`AuxService`). Neither knows the other services. Their calls return at once, and
+//! each service of the host has a queue: so none delays another.
 //!
 //! In: calls of the performer, in the order of the core's effects; none waits for a disk or a peer.
 //! Out: nothing that the core waits for. What a service refuses is logged, as in Hadoop.
 
+mod hosted;
 mod mapreduce_shuffle;
 mod spark_shuffle;
 
+pub use hosted::{HostedError, StartedServices};
 pub use mapreduce_shuffle::JobDataError;
 pub use spark_shuffle::{KEY_SPACE as SPARK_KEY_SPACE, SparkDataError, StoredExecutors};
 
@@ -32,17 +35,19 @@ use std::time::Instant;
 
 use launch_context::ServiceData;
 use localize::{NodeDirs, UserName};
-use node_core::ServiceMetadata;
+use node_core::{HealthEvent, ServedContainer, ServiceMetadata};
 use node_web::metrics::Metrics;
 use records::ApplicationId;
 use refusals::Pace;
 use service::Manager;
 use shuffle::StartShuffleError;
 use thiserror::Error;
+use tokio::sync::mpsc;
 
+use self::hosted::HostedServices;
 use self::mapreduce_shuffle::ListeningMapReduce;
 use self::spark_shuffle::ListeningSpark;
-use crate::config::{AuxServiceConfig, AuxServiceKind};
+use crate::config::{AuxServiceConfig, AuxServiceKind, ServedBy};
 
 /// Lines about refused data: every container of a job brings the same.
 static REFUSED_DATA: Pace = Pace::new(1);
@@ -66,6 +71,8 @@ enum DataRefused {
     MapReduce(#[from] JobDataError),
     #[error(transparent)]
     Spark(#[from] SparkDataError),
+    #[error(transparent)]
+    Hosted(#[from] aux_host::DataRefused),
 }
 
 /// A service that has its port and does not serve yet.
@@ -109,12 +116,14 @@ trait AuxService: Send {
 #[derive(Default)]
 pub struct ListeningServices {
     by_name: BTreeMap<String, Box<dyn Listening>>,
+    hosted: Option<StartedServices>,
 }
 
 /// Services that serve.
 #[derive(Default)]
 pub struct AuxServices {
     by_name: BTreeMap<String, Box<dyn AuxService>>,
+    hosted: Option<HostedServices>,
     metadata: ServiceMetadata,
 }
 
@@ -123,8 +132,9 @@ pub struct AuxServices {
 pub struct ServiceThreads(Vec<Box<dyn FnOnce() + Send>>);
 
 impl ListeningServices {
-    /// Listens on the ports of the configured services, on the sockets that `manager` has kept and
-    /// will keep. All services together get `connections_max` connections, each the same part.
+    /// Listens on the ports of the agent's own services, on the sockets that `manager` has kept and
+    /// will keep. They get `connections_max` connections together, each the same part. The others
+    /// are `hosted`.
     ///
     /// # Errors
     /// [`ServiceFailed`] when a port cannot be had.
@@ -132,20 +142,25 @@ impl ListeningServices {
         services: &[AuxServiceConfig],
         connections_max: usize,
         manager: &Manager,
+        hosted: Option<StartedServices>,
     ) -> Result<Self, ServiceFailed> {
-        let part = connections_max / services.len().max(1);
-        let listen = |service: &AuxServiceConfig| {
-            let (port, property) = service.port();
+        let own = |service: &&AuxServiceConfig| service.served_by() == ServedBy::Agent;
+        let own: Vec<_> = services.iter().filter(own).collect();
+        let part = connections_max / own.len().max(1);
+        let mut by_name = BTreeMap::new();
+        for service in own {
             let listening = listen_service(service, part, manager);
             let listening = listening.map_err(|source| ServiceFailed {
                 service: service.name.clone(),
-                what: format!("listening on port {port} ({property})"),
+                what: match service.port() {
+                    Some((port, property)) => format!("listening on port {port} ({property})"),
+                    None => "listening".to_owned(),
+                },
                 source: source.into(),
             })?;
-            Ok((service.name.clone(), listening))
-        };
-        let by_name = services.iter().map(listen).collect::<Result<_, _>>()?;
-        Ok(Self { by_name })
+            by_name.extend(listening.map(|listening| (service.name.clone(), listening)));
+        }
+        Ok(Self { by_name, hosted })
     }
 
     /// Returns what the services publish.
@@ -153,10 +168,12 @@ impl ListeningServices {
     pub fn metadata(&self) -> ServiceMetadata {
         let published = self.by_name.iter();
         let published = published.map(|(name, service)| (name.clone(), service.metadata()));
-        Arc::new(published.collect())
+        let hosted = self.hosted.iter().flat_map(StartedServices::metadata);
+        Arc::new(published.chain(hosted).collect())
     }
 
-    /// Starts the services, which find applications' files in `dirs`.
+    /// Starts the services, which find applications' files in `dirs`. What becomes of the host is
+    /// told to `health`.
     ///
     /// # Errors
     /// [`ServiceFailed`] when a service can have no threads, or its keys cannot be read.
@@ -165,12 +182,23 @@ impl ListeningServices {
         dirs: &NodeDirs,
         metrics: &Metrics,
         executors: Option<&StoredExecutors>,
+        health: mpsc::Sender<HealthEvent>,
     ) -> Result<(AuxServices, ServiceThreads), ServiceFailed> {
         let mut services = AuxServices {
             metadata: self.metadata(),
             ..AuxServices::default()
         };
         let mut threads = ServiceThreads::default();
+        if let Some(hosted) = self.hosted {
+            let supervised = hosted.supervise(dirs, health);
+            let (hosted, thread) = supervised.map_err(|source| ServiceFailed {
+                service: "the host".to_owned(),
+                what: "starting its thread".to_owned(),
+                source: source.into(),
+            })?;
+            services.hosted = Some(hosted);
+            threads.0.push(Box::new(|| thread.stop()));
+        }
         for (name, listening) in self.by_name {
             let mut parts = StartParts {
                 name: &name,
@@ -190,13 +218,13 @@ fn listen_service(
     service: &AuxServiceConfig,
     connections_max: usize,
     manager: &Manager,
-) -> io::Result<Box<dyn Listening>> {
+) -> io::Result<Option<Box<dyn Listening>>> {
     let kept = KeptSocket {
         name: format!("service-{}", service.name),
         manager,
     };
     let name = &service.name;
-    Ok(match &service.kind {
+    Ok(Some(match &service.kind {
         AuxServiceKind::MapReduceShuffle(config) => {
             let mut config = config.clone();
             config.connections_max = config.connections_max.min(connections_max);
@@ -220,7 +248,8 @@ fn listen_service(
             );
             Box::new(listening)
         }
-    })
+        AuxServiceKind::Hosted(_) => return Ok(None),
+    }))
 }
 
 /// A service's listening socket, which a service manager keeps over restarts of the agent.
@@ -261,10 +290,16 @@ impl AuxServices {
         data: &BTreeMap<String, ServiceData>,
     ) {
         for (name, data) in data {
-            let Some(service) = self.by_name.get(name) else {
-                continue;
+            let taken = if let Some(service) = self.by_name.get(name) {
+                service.initialize_application(application, user, data)
+            } else {
+                let hosted = self.hosted.as_ref();
+                let taken = hosted.and_then(|hosted| {
+                    hosted.initialize_application(name, application, user, data)
+                });
+                taken.unwrap_or(Ok(())).map_err(DataRefused::from)
             };
-            if let Err(error) = service.initialize_application(application, user, data)
+            if let Err(error) = taken
                 && let Some(earlier) = REFUSED_DATA.due(Instant::now())
             {
                 let error = crate::error_chain(&error);
@@ -277,6 +312,23 @@ impl AuxServices {
     pub fn stop_application(&self, application: ApplicationId) {
         for service in self.by_name.values() {
             service.stop_application(application);
+        }
+        if let Some(hosted) = &self.hosted {
+            hosted.stop_application(application);
+        }
+    }
+
+    /// Notifies the services that want to know of a container that begins.
+    pub fn initialize_container(&self, container: &ServedContainer) {
+        if let Some(hosted) = &self.hosted {
+            hosted.initialize_container(container);
+        }
+    }
+
+    /// Notifies the services that want to know of a container's end.
+    pub fn stop_container(&self, container: &ServedContainer) {
+        if let Some(hosted) = &self.hosted {
+            hosted.stop_container(container);
         }
     }
 }

@@ -5,10 +5,12 @@
 //! every problem at once. Parts of the agent get their own section only. Nothing here reads the
 //! process's environment or opens a socket.
 
+mod aux_services;
 mod capacity;
 pub mod keys;
 mod load;
 mod read_admin;
+mod read_aux_host;
 mod read_cgroups;
 mod read_events;
 mod read_history;
@@ -32,6 +34,7 @@ mod reading;
 mod sections;
 mod values;
 
+pub use aux_services::{AuxHostConfig, AuxServiceConfig, AuxServiceKind, HostedConfig, ServedBy};
 pub use capacity::{
     AGENT_MEMORY_MB, Capacity, DEFAULT_MEMORY_MB, DEFAULT_VCORES, Hardware, MemoryCapacity,
     NodeCapacityConfig, VcoreCapacity,
@@ -41,10 +44,10 @@ pub use read_log::LOG_LEVEL;
 pub use read_policy::Policies;
 pub use reading::{ChangedProperty, Reading};
 pub use sections::{
-    AddressConfig, AdminConfig, AmrmProxyConfig, AuxServiceConfig, AuxServiceKind, Config,
-    ContainerExecutor, ExecutorConfig, HealthConfig, KerberosConfig, LogAggregationConfig,
-    LogConfig, MonitorConfig, NodeLabelsConfig, PageProofConfig, ProviderConfig, ProviderSource,
-    RecoveryConfig, ResourceManagerConfig, SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
+    AddressConfig, AdminConfig, AmrmProxyConfig, Config, ContainerExecutor, ExecutorConfig,
+    HealthConfig, KerberosConfig, LogAggregationConfig, LogConfig, MonitorConfig, NodeLabelsConfig,
+    PageProofConfig, ProviderConfig, ProviderSource, RecoveryConfig, ResourceManagerConfig,
+    SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
 };
 pub use values::MinimumVersion;
 

@@ -83,8 +83,8 @@ pub struct Performer {
 impl Perform for Performer {
     fn perform(&mut self, effect: Effect) -> Option<WorkerEvent> {
         match effect {
-            // The agent's own services need nothing of containers.
-            Effect::ContainerInitialized(_) | Effect::ContainerStopped(_) => {}
+            Effect::ContainerInitialized(served) => self.services.initialize_container(&served),
+            Effect::ContainerStopped(served) => self.services.stop_container(&served),
             Effect::InitializeApplication {
                 id,
                 user,

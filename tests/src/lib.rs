@@ -20,6 +20,7 @@
 //! and the panic makes each process print the tail of its log.
 
 pub mod agent;
+pub mod aux_host;
 pub mod bench;
 pub mod browser;
 pub mod cgroups;

@@ -72,6 +72,26 @@ fn collection() -> Collection {
     }
 }
 
+/// Spark's own shuffle service, apart from what it needs, which is among Spark's jars.
+const SERVICE: [Artifact; 1] = [Artifact {
+    is_alone: true,
+    ..of("org.apache.spark", "spark-network-yarn_2.12", VERSION)
+}];
+
+/// Returns the class path of Spark's own shuffle service; downloads its jars first if need be.
+///
+/// # Panics
+/// When the download fails.
+#[must_use]
+pub fn service_class_path() -> String {
+    let collection = Collection {
+        name: format!("spark-network-yarn-{VERSION}"),
+        megabytes: 1,
+        artifacts: &SERVICE,
+    };
+    format!("{}/*:{}/*", collection.jars().display(), jars().display())
+}
+
 /// Returns whether the jars are there, so that neither Maven nor a network is needed.
 #[must_use]
 pub fn is_cached() -> bool {

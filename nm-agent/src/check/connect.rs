@@ -64,9 +64,10 @@ pub(crate) fn ports(config: &Config) -> Vec<(String, HostPort)> {
         ports.push(("yarn.nodemanager.amrmproxy.address".to_owned(), address));
     }
     for service in &config.aux_services {
-        let (port, property) = service.port();
-        let address = HostPort::new("0.0.0.0", port);
-        ports.push((format!("{} ({property})", service.name), address));
+        if let Some((port, property)) = service.port() {
+            let address = HostPort::new("0.0.0.0", port);
+            ports.push((format!("{} ({property})", service.name), address));
+        }
     }
     ports
 }

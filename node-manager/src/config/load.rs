@@ -144,6 +144,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
     let protections = read_security::rpc_protections(reader);
     let kerberos = read_kerberos::kerberos(reader);
     let amrm_proxy = read_proxy::amrm_proxy(reader, &rm, &protections);
+    let (aux_services, aux_host) = read_services::aux_services(reader, conf_dirs);
     Config {
         addresses,
         event_record: read_events::event_record(reader),
@@ -167,7 +168,8 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
         cgroups: read_cgroups::cgroups(reader),
         monitor: read_node::monitor(reader),
         recovery,
-        aux_services: read_services::aux_services(reader, conf_dirs),
+        aux_services,
+        aux_host,
         node_labels: read_labels::node_labels(reader),
         log_level: read_log::log_level(reader),
         traces: read_traces::traces(reader),

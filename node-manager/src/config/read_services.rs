@@ -6,36 +6,38 @@ use std::time::Duration;
 use hadoop_conf::{Expected, PropertyReader, Warning};
 use shuffle::ShuffleConfig;
 
+use super::aux_services::{AuxHostConfig, AuxServiceConfig, AuxServiceKind, ServedBy};
 use super::read_node::{is_service_name, service_names};
-use super::sections::{AuxServiceConfig, AuxServiceKind};
-use super::{read_spark_shuffle, read_tls};
+use super::{read_aux_host, read_spark_shuffle, read_tls};
 
 /// Services of one node; each stands in the environment of every container.
 const AUX_SERVICES_MAX: usize = 32;
 
 const NAMES: &str = "yarn.nodemanager.aux-services";
-pub(super) const SKIP: &str = "yarn.nodemanager.agent.aux-services.skip-unavailable";
+const SKIP: &str = "yarn.nodemanager.agent.aux-services.skip-unavailable";
 const SSL: &str = "mapreduce.shuffle.ssl.enabled";
 const MAX_CONNECTIONS: &str = "mapreduce.shuffle.max.connections";
 
 /// Classes that the agent has a service for.
 const SHUFFLE_HANDLER: &str = "org.apache.hadoop.mapred.ShuffleHandler";
-pub(super) const SPARK_SHUFFLE: &str = "org.apache.spark.network.yarn.YarnShuffleService";
+const SPARK_SHUFFLE: &str = "org.apache.spark.network.yarn.YarnShuffleService";
 
 pub(super) fn aux_services(
     reader: &mut PropertyReader<'_>,
     conf_dirs: &[PathBuf],
-) -> Vec<AuxServiceConfig> {
+) -> (Vec<AuxServiceConfig>, Option<AuxHostConfig>) {
+    let mut host = read_aux_host::host(reader);
     let names = reader.list(NAMES);
     if !names.iter().all(|name| is_service_name(name)) {
         reader.problem(NAMES, service_names());
-        return Vec::new();
+        return Default::default();
     }
     if names.len() > AUX_SERVICES_MAX {
         reader.problem(NAMES, Expected::AtMost(AUX_SERVICES_MAX));
-        return Vec::new();
+        return Default::default();
     }
     let skip = reader.flag(SKIP);
+    let spark_in_host = read_spark_shuffle::is_in_host(reader);
     let mut services: Vec<AuxServiceConfig> = Vec::new();
     for name in names {
         if services.iter().any(|service| service.name == name) {
@@ -47,26 +49,74 @@ pub(super) fn aux_services(
             continue;
         };
         let kind = match class.as_str() {
-            SHUFFLE_HANDLER => Ok(AuxServiceKind::MapReduceShuffle(shuffle(reader, conf_dirs))),
-            SPARK_SHUFFLE => read_spark_shuffle::spark_shuffle(reader, &name, skip)
-                .map(AuxServiceKind::SparkShuffle),
-            _other if skip => Err(not_available(reader, name.clone(), class.clone())),
-            _other => {
-                reader.problem(&property, unavailable());
-                continue;
+            SHUFFLE_HANDLER => AuxServiceKind::MapReduceShuffle(shuffle(reader, conf_dirs)),
+            SPARK_SHUFFLE => read_spark_shuffle::spark_shuffle(reader, &name, spark_in_host),
+            other => {
+                let mut hosted = read_aux_host::hosted(reader, &name);
+                hosted.port = port_of(reader, other);
+                AuxServiceKind::Hosted(hosted)
             }
         };
-        let service = kind.and_then(|kind| {
-            let class = class.clone();
-            let service = AuxServiceConfig { name, class, kind };
-            with_own_port(reader, &services, service, skip)
-        });
+        let service = AuxServiceConfig { name, class, kind };
+        let service = with_host(reader, service, &host, skip)
+            .and_then(|service| with_own_port(reader, &services, service, skip));
         match service {
             Ok(service) => services.push(service),
             Err(unavailable) => reader.warn(unavailable),
         }
     }
-    services
+    let needs_host = services
+        .iter()
+        .any(|service| service.served_by() == ServedBy::Host);
+    if needs_host {
+        host.properties = read_aux_host::properties(reader);
+    }
+    (services, needs_host.then_some(host))
+}
+
+/// Refuses a service of the host on a machine that has not what a host takes, or leaves it out.
+fn with_host(
+    reader: &mut PropertyReader<'_>,
+    service: AuxServiceConfig,
+    host: &AuxHostConfig,
+    skip: bool,
+) -> Result<AuxServiceConfig, Warning> {
+    let AuxServiceKind::Hosted(hosted) = &service.kind else {
+        return Ok(service);
+    };
+    let obstacles = read_aux_host::obstacles(host);
+    if obstacles.is_empty() {
+        return Ok(service);
+    }
+    let because = hosted.because;
+    if skip {
+        let asks = because.map_or_else(String::new, |property| format!(", with {property}"));
+        let class = format!("{}{asks}", service.class);
+        return Err(not_available(reader, service.name, class));
+    }
+    let rule = format!(
+        "is served by a JVM beside the agent, which this machine has not what it takes for: {}; with \
+         {SKIP} = true the agent runs without the service, and refuses containers that need it",
+        obstacles.join("; ")
+    );
+    match because {
+        Some(property) => read_spark_shuffle::refuse(reader, &service.name, property, &rule),
+        None => {
+            let property = format!("{NAMES}.{}.class", service.name);
+            reader.problem(&property, Expected::Rule(rule.into()));
+        }
+    }
+    Ok(service)
+}
+
+/// Returns the port of a class that is known to have one, with its property.
+fn port_of(reader: &PropertyReader<'_>, class: &str) -> Option<(u16, &'static str)> {
+    const TEZ: &str = "org.apache.tez.auxservices.ShuffleHandler";
+    const PORT: &str = "tez.shuffle.port";
+    const DEFAULT: u16 = 13_563;
+    let set = reader.properties().get(PORT).ok().flatten();
+    let port = set.map_or(Some(DEFAULT), |value| value.text.trim().parse().ok());
+    Some((port?, PORT)).filter(|_| class == TEZ)
 }
 
 /// Refuses a service on the port of an earlier one, since it would not start, or leaves it out.
@@ -76,9 +126,11 @@ fn with_own_port(
     service: AuxServiceConfig,
     skip: bool,
 ) -> Result<AuxServiceConfig, Warning> {
-    let (port, property) = service.port();
-    let mut earlier = earlier.iter();
-    let Some(other) = earlier.find(|it| port != 0 && it.port().0 == port) else {
+    let Some((port, property)) = service.port() else {
+        return Ok(service);
+    };
+    let has_port = |it: &&AuxServiceConfig| it.port().is_some_and(|(other, _)| other == port);
+    let Some(other) = earlier.iter().find(has_port).filter(|_| port != 0) else {
         return Ok(service);
     };
     if skip {
@@ -96,25 +148,13 @@ fn with_own_port(
 }
 
 /// Returns the warning that a service is left out. The class may have the reason behind it.
-pub(super) fn not_available(
-    reader: &PropertyReader<'_>,
-    service: String,
-    class: String,
-) -> Warning {
+fn not_available(reader: &PropertyReader<'_>, service: String, class: String) -> Warning {
     let origin = reader.origin(NAMES);
     Warning::NoService {
         service,
         class,
         origin,
     }
-}
-
-fn unavailable() -> Expected {
-    let text = format!(
-        "is no service of this agent, which has {SHUFFLE_HANDLER} and {SPARK_SHUFFLE} only; with \
-         {SKIP} = true the agent runs without it, and refuses containers that need it"
-    );
-    Expected::Rule(text.into())
 }
 
 /// Reads the settings of a shuffle. Java counts connections in an `int`, and 0 stands for no limit.

@@ -4,15 +4,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hadoop_conf::{Expected, PropertyReader, Warning, parse};
+use hadoop_conf::site_xml::{Properties, SiteXmlError};
+use hadoop_conf::{Expected, PropertyReader, parse};
 use spark_shuffle::{AuthVersion, Encryption, SparkShuffleConfig};
 
-use super::keys;
-use super::read_services::{SKIP, SPARK_SHUFFLE, not_available};
+use super::aux_services::{AuxServiceKind, HostedConfig};
+use super::{keys, read_aux_host};
 
 /// File that Spark's service reads from its class path, over the node's configuration.
 const OVERLAY: &str = "spark-shuffle-site.xml";
 
+/// Property that says who serves.
+const SERVED_BY: &str = "yarn.nodemanager.agent.spark-shuffle";
+
+const PORT: &str = "spark.shuffle.service.port";
 const MERGE: &str = "spark.shuffle.push.server.mergedShuffleFileManagerImpl";
 const NO_MERGE: &str = "org.apache.spark.network.shuffle.NoOpMergedShuffleFileManager";
 const CRYPTO: &str = "spark.network.crypto.enabled";
@@ -32,49 +37,63 @@ const CHUNKS: &str = "spark.shuffle.maxChunksBeingTransferred";
 const THREADS_MAX: usize = 256;
 const DEFAULT_THREADS_MAX: usize = 8;
 
-/// Property that asks for what this service has not.
-struct Lack {
-    name: &'static str,
-    what: &'static str,
+/// Reads whether Spark's own class is to serve, in the host.
+pub(super) fn is_in_host(reader: &mut PropertyReader<'_>) -> bool {
+    reader.choice(SERVED_BY, ("native", false), &[("host", true)])
 }
 
-/// Reads the settings of the service of this name. One that asks for what is not there is a
-/// problem; or, if it may be left out, a warning that it is.
+/// Reads the settings of the service of this name. One that is to be in the host, or asks for what
+/// the agent has not, is the host's: less than was configured is never served.
 pub(super) fn spark_shuffle(
     reader: &mut PropertyReader<'_>,
     name: &str,
-    may_be_left_out: bool,
-) -> Result<SparkShuffleConfig, Warning> {
-    let folders = class_path_folders(reader, name);
-    let layered = match reader.properties().read_over(&folders, OVERLAY) {
+    is_in_host: bool,
+) -> AuxServiceKind {
+    let layered = match layered(reader, name) {
         Ok(layered) => layered,
         Err(error) => {
             reader.unusable_file(error);
-            return Ok(SparkShuffleConfig::default());
+            return AuxServiceKind::SparkShuffle(SparkShuffleConfig::default());
         }
     };
     let mut of_service = PropertyReader::new(&layered, &keys::SPARK_SHUFFLE);
-    let config = read(&mut of_service);
-    let lacks = lacks(&mut of_service);
-    let unavailable = lacks.first().filter(|_| may_be_left_out).map(|lack| {
-        let class = format!("{SPARK_SHUFFLE}, with {}", lack.name);
-        not_available(reader, name.to_owned(), class)
-    });
-    for lack in lacks.iter().filter(|_| !may_be_left_out) {
-        of_service.problem(lack.name, Expected::Rule(lack.rule().into()));
+    let lack = lacks(&mut of_service).into_iter().next();
+    let because = if is_in_host { Some(SERVED_BY) } else { lack };
+    if because.is_none() {
+        let config = read(&mut of_service);
+        reader.add(of_service);
+        return AuxServiceKind::SparkShuffle(config);
     }
+    let port = of_service.integer(PORT, 0..=i64::from(u16::MAX));
     reader.add(of_service);
-    unavailable.map_or(Ok(config), Err)
+    AuxServiceKind::Hosted(HostedConfig {
+        port: u16::try_from(port).ok().map(|port| (port, PORT)),
+        because,
+        ..read_aux_host::hosted(reader, name)
+    })
 }
 
-impl Lack {
-    fn rule(&self) -> String {
-        let what = self.what;
-        format!(
-            "asks for {what}, which this agent does not serve; with {SKIP} = true it runs without \
-             the service, and refuses containers that need it"
-        )
+/// Adds the problem that a service cannot be in the host, which this property asks for.
+pub(super) fn refuse(
+    reader: &mut PropertyReader<'_>,
+    name: &str,
+    property: &'static str,
+    rule: &str,
+) {
+    let rule = Expected::Rule(format!("{name} {rule}").into());
+    if property == SERVED_BY {
+        reader.problem(property, rule);
+    } else if let Ok(layered) = layered(reader, name) {
+        let mut of_service = PropertyReader::new(&layered, &keys::SPARK_SHUFFLE);
+        of_service.problem(property, rule);
+        reader.add(of_service);
     }
+}
+
+/// Returns the node's properties with those of the service's own file over them.
+fn layered(reader: &mut PropertyReader<'_>, name: &str) -> Result<Properties, SiteXmlError> {
+    let folders = class_path_folders(reader, name);
+    reader.properties().read_over(&folders, OVERLAY)
 }
 
 /// Returns the folders of a service's class path, in which Java would look for the file. An entry
@@ -91,7 +110,7 @@ fn class_path_folders(reader: &mut PropertyReader<'_>, name: &str) -> Vec<PathBu
 }
 
 fn read(reader: &mut PropertyReader<'_>) -> SparkShuffleConfig {
-    let port = reader.integer("spark.shuffle.service.port", 0..=i64::from(u16::MAX));
+    let port = reader.integer(PORT, 0..=i64::from(u16::MAX));
     let threads = reader.u32("spark.shuffle.io.serverThreads", 0);
     let backlog = reader.integer("spark.shuffle.io.backLog", -1..=i64::from(u32::MAX));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -179,24 +198,21 @@ fn chunks_max(reader: &mut PropertyReader<'_>) -> Option<u64> {
     parsed.filter(|max| *max < i64::MAX.unsigned_abs())
 }
 
-/// Returns what is asked for that Spark's own service does and this one does not: less security,
-/// or less service, than was configured must not go unnoticed.
-fn lacks(reader: &mut PropertyReader<'_>) -> Vec<Lack> {
+/// Returns the properties that ask for what Spark's own service does and the agent's does not.
+fn lacks(reader: &mut PropertyReader<'_>) -> Vec<&'static str> {
     let mut lacks = Vec::new();
     if reader.text(MERGE).is_some_and(|class| class != NO_MERGE) {
-        let what = "push-based merge";
-        lacks.push(Lack { name: MERGE, what });
+        lacks.push(MERGE);
     }
     let cipher = reader.text(CIPHER);
     if reader.flag(CRYPTO) && cipher.is_some_and(|cipher| cipher != CTR) {
-        let what = "another cipher than AES/CTR/NoPadding";
-        lacks.push(Lack { name: CIPHER, what });
+        lacks.push(CIPHER);
     }
-    for (name, what) in [(ALWAYS_ENCRYPT, "encryption by SASL"), (TLS, "Spark's TLS")] {
-        if reader.flag(name) {
-            lacks.push(Lack { name, what });
-        }
-    }
+    lacks.extend(
+        [ALWAYS_ENCRYPT, TLS]
+            .iter()
+            .filter(|name| reader.flag(name)),
+    );
     lacks
 }
 

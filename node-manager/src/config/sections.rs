@@ -17,12 +17,11 @@ use log_aggregation::tfile::Compression;
 use node_script::Script;
 use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
-use shuffle::ShuffleConfig;
-use spark_shuffle::SparkShuffleConfig;
 use web_auth::NameRules;
 use wire::kerberos::ServerPrincipal;
 use wire::protection::Protections;
 
+use super::aux_services::{AuxHostConfig, AuxServiceConfig};
 use super::capacity::NodeCapacityConfig;
 use super::read_policy::Policies;
 use super::values::MinimumVersion;
@@ -80,6 +79,8 @@ pub struct Config {
     pub amrm_proxy: AmrmProxyConfig,
     /// Services of the node, in the configured order.
     pub aux_services: Vec<AuxServiceConfig>,
+    /// Host of those that are Java classes; `None`: there are none.
+    pub aux_host: Option<AuxHostConfig>,
     /// Labels and attributes that the node gives itself.
     pub node_labels: NodeLabelsConfig,
     /// Level of the agent's own log, with those of its parts
@@ -412,47 +413,6 @@ pub struct RecoveryConfig {
     pub dir: PathBuf,
     /// Leave containers running when the agent stops.
     pub supervised: bool,
-}
-
-/// A service that containers may address (`yarn.nodemanager.aux-services`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuxServiceConfig {
-    /// Name of the auxiliary service, which is free: the class decides.
-    pub name: String,
-    /// Configured class (`yarn.nodemanager.aux-services.NAME.class`).
-    pub class: String,
-    /// Server of the service, with its settings.
-    pub kind: AuxServiceKind,
-}
-
-/// Services that the agent has of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AuxServiceKind {
-    /// Map outputs for reducers (`org.apache.hadoop.mapred.ShuffleHandler`).
-    MapReduceShuffle(ShuffleConfig),
-    /// Blocks of Spark's executors (`org.apache.spark.network.yarn.YarnShuffleService`).
-    SparkShuffle(SparkShuffleConfig),
-}
-
-impl AuxServiceConfig {
-    /// Returns the port that the service listens on, 0 for one that the system chooses, and the
-    /// property that names it.
-    #[must_use]
-    pub const fn port(&self) -> (u16, &'static str) {
-        match &self.kind {
-            AuxServiceKind::MapReduceShuffle(config) => (config.port, "mapreduce.shuffle.port"),
-            AuxServiceKind::SparkShuffle(config) => (config.port, "spark.shuffle.service.port"),
-        }
-    }
-
-    /// Returns the settings of a MapReduce shuffle, if it is one.
-    #[must_use]
-    pub const fn map_reduce_shuffle(&self) -> Option<&ShuffleConfig> {
-        match &self.kind {
-            AuxServiceKind::MapReduceShuffle(config) => Some(config),
-            AuxServiceKind::SparkShuffle(_) => None,
-        }
-    }
 }
 
 /// Labels and attributes that the node gives itself.

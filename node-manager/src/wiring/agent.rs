@@ -40,7 +40,7 @@ use crate::recovery::StateWriter;
 use crate::resource_manager::{Ended, NodeStatusUpdater, UpdaterError};
 use crate::secrets::NodeSecrets;
 use crate::service_authorization::PortAuthorization;
-use crate::worker_channels::{self, WorkerEvents};
+use crate::worker_channels::{self, WorkerEvents, WorkerSenders};
 
 /// How long each step of the end may take once the containers are gone: servers, core, threads. The
 /// RPC server's own patience with calls in flight, the longest of them, is half of it.
@@ -103,7 +103,7 @@ impl Agent {
         let mut folders = Folders::start(&config, &shared, recovery.as_ref())?;
         let (providers, node_reports) = parts::start_providers(&config, &process)?;
         let (services, service_threads) =
-            start_services(&mut ports, &folders, &shared, recovery.as_mut())?;
+            start_services(&mut ports, &folders, &shared, recovery.as_mut(), &senders)?;
         let capacity = config.capacity.resolve(node_identity::hardware());
         let (performer, localizer_threads) = parts::make_performer(
             &config,
@@ -298,10 +298,16 @@ fn start_services(
     folders: &Folders,
     shared: &Shared,
     recovery: Option<&mut Recovery>,
+    senders: &WorkerSenders,
 ) -> Result<(AuxServices, ServiceThreads), AgentError> {
     let services = std::mem::take(&mut ports.services);
     let executors = recovery.map(Recovery::take_executors);
-    let started = services.start(&folders.dirs, &shared.metrics, executors.as_ref());
+    let started = services.start(
+        &folders.dirs,
+        &shared.metrics,
+        executors.as_ref(),
+        senders.health.clone(),
+    );
     Ok(started?)
 }
 

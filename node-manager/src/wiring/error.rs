@@ -5,7 +5,7 @@ use state_store::StoreError;
 use thiserror::Error;
 
 use super::pages::PagesError;
-use crate::aux_services::ServiceFailed;
+use crate::aux_services::{HostedError, ServiceFailed};
 use crate::node_identity::IdentityError;
 use crate::node_labels::ProviderError;
 use crate::resource_manager::UpdaterError;
@@ -41,6 +41,9 @@ pub enum AgentError {
     /// An auxiliary service cannot be started.
     #[error(transparent)]
     AuxService(#[from] ServiceFailed),
+    /// The host of services that are Java classes cannot be started.
+    #[error("starting auxiliary services (yarn.nodemanager.aux-services)")]
+    AuxHost(#[from] HostedError),
     /// A provider of the node's labels or attributes cannot be started.
     #[error(transparent)]
     NodeLabels(#[from] ProviderError),

@@ -23,7 +23,7 @@ use super::service_manager::{self, Sockets};
 use super::shared::{NodeAddress, Shared};
 use super::slices;
 use crate::audit;
-use crate::aux_services::ListeningServices;
+use crate::aux_services::{ListeningServices, StartedServices};
 use crate::config::Config;
 use crate::container_manager::{ContainerManager, server_limits};
 use crate::core_task::Handle;
@@ -63,10 +63,12 @@ impl Ports {
         let limit = open_files::limit().map_err(starting("the ports: limit of open files"))?;
         let descriptors = Descriptors::divide(limit);
         tracing::info!("{descriptors}");
+        let hosted = start_hosted(config).await?;
         let services = ListeningServices::listen(
             &config.aux_services,
             descriptors.shuffle,
             sockets.manager(),
+            hosted,
         )?;
         let limits = server_limits().within_descriptors(descriptors.container_management);
         let rpc = container_management(shared, services.metadata())
@@ -157,6 +159,18 @@ impl Ports {
             });
         }
         servers
+    }
+}
+
+/// Starts the host of the services that are Java classes, on a thread that may wait for it.
+async fn start_hosted(config: &Config) -> Result<Option<StartedServices>, AgentError> {
+    let host = config.aux_host.clone();
+    let services = config.aux_services.clone();
+    let recovery = config.recovery.clone();
+    let start = move || StartedServices::start(host.as_ref(), &services, &recovery);
+    match tokio::task::spawn_blocking(start).await {
+        Ok(started) => Ok(started?),
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }
 

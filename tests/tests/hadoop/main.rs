@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`aggregated_logs`] | the format of aggregated logs, written and read by Hadoop |
 //! | [`archives`] | archives of many tools, unpacked by the agent, Hadoop, GNU tar and unzip |
+//! | [`aux_host`] | auxiliary services that are Java classes, good ones and bad ones |
 //! | [`descriptors`] | messages, enums and methods, name by name and number by number |
 //! | [`harness_jars`] and the two `…_java_nm` | the harness: a failure is not the agent's |
 //! | [`hdfs`] | a real HDFS as the file system of resources and role histories |
@@ -23,6 +24,7 @@
 
 mod aggregated_logs;
 mod archives;
+mod aux_host;
 mod descriptors;
 mod harness_jars;
 mod harness_java_nm;

@@ -1,5 +1,6 @@
-//! An unmodified Spark with the shuffle service of the agent's nodes: what executors wrote outlives
-//! them, so that no map runs again, with and without authentication, and over a killed agent.
+//! An unmodified Spark with the shuffle service of the agent's nodes, and with its own in the agent's
+//! host: what executors wrote outlives them, so that no map runs again, with and without
+//! authentication, over a killed agent and a killed host.
 
 #![expect(
     clippy::unwrap_used,
@@ -49,6 +50,16 @@ type Service<'a> = (&'a str, u16, &'a [(&'a str, &'a str)]);
 impl OneNode {
     /// Starts the cluster with services of Spark.
     fn start(services: &[Service<'_>]) -> Self {
+        Self::start_changed(services, "", |_| {})
+    }
+
+    /// Starts the cluster with services of Spark, whose class paths end with this one, and further
+    /// properties of the node.
+    fn start_changed(
+        services: &[Service<'_>],
+        further: &str,
+        change: impl FnOnce(&mut Properties),
+    ) -> Self {
         let lab = Lab::new(&RmKind::Hadoop, Options::default());
         let rm = ResourceManager::start(&lab, &RmKind::Hadoop);
         let spark = Spark::new(&lab);
@@ -62,9 +73,11 @@ impl OneNode {
             for service in services {
                 let prefix = format!("yarn.nodemanager.aux-services.{}", service.0);
                 let class_path = with_overlay(&folder, *service);
+                let class_path = format!("{}:{further}", class_path.display());
                 site.set(format!("{prefix}.class"), CLASS)
-                    .set(format!("{prefix}.classpath"), class_path.display());
+                    .set(format!("{prefix}.classpath"), class_path);
             }
+            change(site);
         });
         let mut node = Node::start_at(site, &node_kind(AGENT));
         node.wait_state(&rm, "RUNNING", NODE_DEADLINE);
@@ -273,4 +286,63 @@ fn three_services_serve_their_jobs_with_proofs_and_without() {
     proven.go(2);
     cluster.assert_nothing_again(&mut proven);
     assert!(cluster.blocks("spark_shuffle_3_3", "ok") >= ROUND_BLOCKS);
+}
+
+/// Returns the process of the agent's host.
+fn host_of(node: &Node) -> u32 {
+    let agent = tests::proc::agent_below(node.process.id());
+    let is_host = |id: &u32| {
+        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("nmagent.auxhost.AuxHost")
+    };
+    let mut hosts = tests::proc::children(agent).into_iter().filter(is_host);
+    hosts.next().expect("the agent has a host")
+}
+
+#[test]
+fn sparks_own_service_in_the_host_outlives_executors_the_host_and_the_agent() {
+    require!(java, hadoop, spark);
+    let port = Port::reserve().release();
+    let authenticate = ("spark.authenticate", "true");
+    let crypto = ("spark.network.crypto.enabled", "true");
+    let service = ("spark_shuffle", port);
+    let own: &[(&str, &str)] = &[authenticate, crypto];
+    let class_path = tests::spark::service_class_path();
+    let mut cluster = OneNode::start_changed(&[(service.0, port, own)], &class_path, |site| {
+        let prefix = "yarn.nodemanager.agent.aux-services.host";
+        let home = tests::java::home().unwrap().display();
+        let jars = format!("{}/*", tests::hadoop::jars().display());
+        site.set("yarn.nodemanager.agent.spark-shuffle", "host")
+            .set(format!("{prefix}-jar"), tests::aux_host::jar().display())
+            .set(format!("{prefix}-java-home"), home)
+            .set(format!("{prefix}-classpath"), jars);
+    });
+    let further = [OVER_NETWORK, authenticate, crypto];
+    let mut job = cluster.submit("hosted", service, 3, &further);
+    job.wait_alone(1);
+    job.go(1);
+    job.wait_alone(2);
+    let first = host_of(&cluster.node);
+    let killed = nix::unistd::Pid::from_raw(i32::try_from(first).unwrap());
+    nix::sys::signal::kill(killed, nix::sys::signal::Signal::SIGKILL).unwrap();
+    cluster.node.process.wait_log(
+        "the host of auxiliary services is started again",
+        NODE_DEADLINE,
+    );
+    wait_listens(port);
+    job.go(2);
+    job.wait_alone(3);
+    cluster.kill_and_start_again();
+    assert_ne!(host_of(&cluster.node), first);
+    job.go(3);
+    cluster.assert_nothing_again(&mut job);
+}
+
+/// Waits until the host's service takes connections.
+#[track_caller]
+fn wait_listens(port: u16) {
+    wait::until("the service's port", NODE_DEADLINE, || {
+        let connected = std::net::TcpStream::connect(("127.0.0.1", port));
+        wait::check(connected.is_ok(), "nothing listens")
+    });
 }

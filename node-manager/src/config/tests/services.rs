@@ -6,6 +6,7 @@ use shuffle::ShuffleConfig;
 use spark_shuffle::{AuthVersion, SparkShuffleConfig};
 
 use super::*;
+use crate::config::ServedBy;
 
 const SPARK: &str = "org.apache.spark.network.yarn.YarnShuffleService";
 
@@ -75,24 +76,114 @@ fn mapred_site_sets_the_shuffle_as_for_hadoops_node_manager() {
 }
 
 #[test]
-fn a_service_that_the_agent_does_not_have_is_a_problem_unless_it_may_be_skipped() {
+fn a_java_class_without_a_host_is_a_problem_unless_it_may_be_skipped() {
     let services = ("aux-services", "mapreduce_shuffle,tez_shuffle");
     let messages = problems(&[services, TEZ]);
     assert_eq!(messages.len(), 1, "{messages:?}");
     for part in [
         "yarn.nodemanager.aux-services.tez_shuffle.class = org.apache.tez",
-        "org.apache.hadoop.mapred.ShuffleHandler and org.apache.spark",
+        "yarn.nodemanager.agent.aux-services.host-jar (/usr/share/nm-agent/",
+        "java/aux-host/build",
+        "neither yarn.nodemanager.agent.aux-services.host-java-home nor JAVA_HOME",
+        "HADOOP_HOME",
         "yarn.nodemanager.agent.aux-services.skip-unavailable = true",
     ] {
         assert!(messages[0].contains(part), "{part}: {messages:?}");
     }
     let skip = ("agent.aux-services.skip-unavailable", "true");
-    assert_eq!(config(&[services, TEZ, skip]).aux_services.len(), 1);
+    let without = config(&[services, TEZ, skip]);
+    assert_eq!(without.aux_services.len(), 1);
+    assert_eq!(without.aux_host, None);
     let messages = warnings(&[services, TEZ, skip]);
     assert!(
         messages.len() == 1 && messages[0].contains("tez_shuffle"),
         "{messages:?}"
     );
+}
+
+/// A machine that has what a host takes.
+struct HostedMachine {
+    folder: TempDir,
+}
+
+impl HostedMachine {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        for file in ["host.jar", "bin/java"] {
+            fs::write(folder.path().join(file), "").unwrap();
+        }
+        Self { folder }
+    }
+
+    /// Returns the properties that name it.
+    fn properties(&self) -> Vec<(&'static str, String)> {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        vec![
+            (
+                "yarn.nodemanager.agent.aux-services.host-jar",
+                path("host.jar"),
+            ),
+            (
+                "yarn.nodemanager.agent.aux-services.host-java-home",
+                path(""),
+            ),
+            (
+                "yarn.nodemanager.agent.aux-services.host-classpath",
+                "/h/*".to_owned(),
+            ),
+        ]
+    }
+}
+
+#[test]
+fn every_class_that_is_not_the_agents_own_is_the_hosts() {
+    let machine = HostedMachine::new();
+    let host = machine.properties();
+    let mut pairs: Vec<_> = host.iter().map(|(name, value)| (*name, &**value)).collect();
+    pairs.extend([
+        ("aux-services", "mapreduce_shuffle,tez_shuffle,mine"),
+        TEZ,
+        ("aux-services.mine.class", "org.example.Mine"),
+        ("aux-services.mine.classpath", "/opt/mine:/opt/mine/*"),
+        (
+            "aux-services.mine.system-classes",
+            "org.example.api., java.",
+        ),
+        ("agent.aux-services.host-java-options", "-Xss1m  -Da=b"),
+    ]);
+    let read = config(&pairs);
+    let served: Vec<_> = read
+        .aux_services
+        .iter()
+        .map(|it| (it.served_by(), it.port()))
+        .collect();
+    let expected = [
+        (ServedBy::Agent, Some((13_562, "mapreduce.shuffle.port"))),
+        (ServedBy::Host, Some((13_563, "tez.shuffle.port"))),
+        (ServedBy::Host, None),
+    ];
+    assert_eq!(served, expected);
+    let AuxServiceKind::Hosted(mine) = &read.aux_services[2].kind else {
+        panic!("{:?}", read.aux_services[2]);
+    };
+    assert_eq!(mine.class_path, "/opt/mine:/opt/mine/*");
+    assert_eq!(mine.system_classes, ["org.example.api.", "java."]);
+    let host = read.aux_host.unwrap();
+    assert_eq!((host.heap_mb, host.is_required), (256, true));
+    assert_eq!(host.options, ["-Xss1m", "-Da=b"]);
+    let class = (
+        "yarn.nodemanager.aux-services.mine.class",
+        "org.example.Mine",
+    );
+    let mut passed = host
+        .properties
+        .iter()
+        .map(|(name, value)| (&**name, &**value));
+    assert!(passed.any(|pair| pair == class), "{:?}", host.properties);
+    // No other service needs one.
+    pairs[3] = ("aux-services", "mapreduce_shuffle");
+    assert_eq!(config(&pairs).aux_host, None);
 }
 
 /// Writes a configuration with services of Spark and their class paths, and loads it. Each service
@@ -262,4 +353,33 @@ fn what_a_service_of_spark_lacks_is_refused_by_its_property() {
         let problem = load_spark(&[("spark_shuffle", &[(name, value)])], &[]).unwrap_err();
         assert!(problem.contains("spark-shuffle-site.xml"), "{problem}");
     }
+}
+
+#[test]
+fn sparks_own_service_serves_what_the_agents_lacks_and_what_it_is_told_to() {
+    let machine = HostedMachine::new();
+    let host = machine.properties();
+    let folder = TempDir::new().unwrap();
+    let load = |name: &'static str, value: &'static str| {
+        let mut pairs: Vec<_> = host.iter().map(|(name, value)| (*name, &**value)).collect();
+        pairs.extend([
+            ("yarn.nodemanager.aux-services", "spark_shuffle"),
+            ("yarn.nodemanager.aux-services.spark_shuffle.class", SPARK),
+            ("spark.shuffle.service.port", "7447"),
+            (name, value),
+        ]);
+        fs::write(folder.path().join("yarn-site.xml"), xml(&pairs)).unwrap();
+        let config = Config::load(&[folder.path().to_path_buf()], &environment());
+        config.unwrap().aux_services.remove(0)
+    };
+    let served_by = "yarn.nodemanager.agent.spark-shuffle";
+    for (name, value) in [(served_by, "host"), ("spark.ssl.rpc.enabled", "true")] {
+        let service = load(name, value);
+        assert_eq!(service.port(), Some((7447, "spark.shuffle.service.port")));
+        let AuxServiceKind::Hosted(hosted) = &service.kind else {
+            panic!("{service:?}");
+        };
+        assert_eq!(hosted.because, Some(name));
+    }
+    assert_eq!(load(served_by, "native").served_by(), ServedBy::Agent);
 }
