@@ -17,6 +17,8 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use refusals::{Reason, Refusals};
 use socket2::SockRef;
+use tls_server::{Refused, TlsServer, TlsStream};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -45,9 +47,9 @@ pub(crate) struct Closing {
     pub(crate) refusals: Arc<Refusals>,
 }
 
-/// Answers the requests of one connection until it closes.
+/// Answers the requests of one connection until it closes, after the handshake where there is TLS.
 pub(crate) async fn run<S: Service>(
-    stream: TcpStream,
+    (stream, tls): (TcpStream, Option<Arc<TlsServer>>),
     service: Arc<S>,
     activity: Arc<Activity>,
     limits: Limits,
@@ -57,6 +59,58 @@ pub(crate) async fn run<S: Service>(
     if let Err(error) = set_options(&stream, SEND_BUFFER_BYTES, limits.stall_timeout) {
         tracing::debug!(%error, "cannot set options of a web connection");
     }
+    let Some(tls) = tls else {
+        return serve(stream, service, activity, limits, closing, peer).await;
+    };
+    // Idle until then: a newcomer evicts it before those that are answered.
+    if let Some(stream) = handshake(&tls, stream, limits.request_timeout, &closing).await {
+        activity.enter(Phase::Idle);
+        serve(stream, service, activity, limits, closing, peer).await;
+    }
+}
+
+/// Performs the handshake within a deadline; `None` if there is none.
+async fn handshake(
+    tls: &TlsServer,
+    stream: TcpStream,
+    within: Duration,
+    closing: &Closing,
+) -> Option<Box<TlsStream>> {
+    let result = tokio::select! {
+        result = timeout(within, tls.accept(stream)) => result,
+        () = closing.evicted.cancelled() => {
+            closing.refusals.count(Reason::Evicted);
+            return None;
+        }
+        () = closing.shutdown.cancelled() => return None,
+    };
+    match result {
+        Ok(Ok(stream)) => Some(Box::new(stream)),
+        Ok(Err(failed)) => {
+            match failed.refused {
+                Some(Refused::Malformed) => closing.refusals.count(Reason::Malformed),
+                Some(Refused::Certificate) => closing.refusals.count(Reason::Unauthorized),
+                None => {}
+            }
+            tracing::debug!(error = %failed.source, "a web client's TLS handshake failed");
+            None
+        }
+        Err(_) => {
+            closing.refusals.count(Reason::Late);
+            None
+        }
+    }
+}
+
+/// Answers the requests of one connection.
+async fn serve<S: Service>(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    service: Arc<S>,
+    activity: Arc<Activity>,
+    limits: Limits,
+    closing: Closing,
+    peer: PeerKey,
+) {
     let io = PeerIo::new(
         stream,
         Arc::clone(&activity),

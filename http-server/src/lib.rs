@@ -1,4 +1,4 @@
-//! A bounded HTTP/1 server: accepts connections, reads requests, sends answers.
+//! A bounded HTTP/1 server: accepts connections, plain or over TLS, reads requests, sends answers.
 //!
 //! ```text
 //! listener ─▶ HttpServer (owns the table of connections, evicts) ─▶ one task per connection

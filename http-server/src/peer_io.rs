@@ -27,6 +27,8 @@ pub(crate) struct PeerIo<T> {
     head_deadline: Option<Pin<Box<Sleep>>>,
     /// Deadline of the write that waits.
     write_deadline: Option<Pin<Box<Sleep>>>,
+    /// Deadline of the flush that waits.
+    flush_deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> PeerIo<T> {
@@ -43,6 +45,7 @@ impl<T> PeerIo<T> {
             stall_timeout,
             head_deadline: None,
             write_deadline: None,
+            flush_deadline: None,
         }
     }
 
@@ -74,6 +77,7 @@ impl<T> PeerIo<T> {
     ) -> Poll<io::Result<R>> {
         if polled.is_ready() {
             self.write_deadline = None;
+            self.flush_deadline = None;
             match self.activity.phase() {
                 Phase::Receiving => {}
                 // The last bytes of an answer may still be on their way.
@@ -134,8 +138,21 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PeerIo<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A socket has no buffer of its own to flush: this is no progress of the peer.
-        Pin::new(&mut self.inner).poll_flush(cx)
+        // A socket has no buffer of its own to flush: this is no progress of the peer. TLS has one,
+        // and then this is where the end of an answer waits.
+        let polled = Pin::new(&mut self.inner).poll_flush(cx);
+        if polled.is_ready() {
+            self.flush_deadline = None;
+            return polled;
+        }
+        let limit = self.stall_timeout;
+        let deadline = self
+            .flush_deadline
+            .get_or_insert_with(|| Box::pin(sleep(limit)));
+        match deadline.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refusals::Refusals;
+use tls_server::TlsServer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
@@ -29,6 +30,7 @@ pub struct HttpServer {
     address: SocketAddr,
     limits: Limits,
     refusals: Arc<Refusals>,
+    tls: Option<Arc<TlsServer>>,
 }
 
 impl HttpServer {
@@ -55,7 +57,15 @@ impl HttpServer {
             address,
             limits,
             refusals: Arc::default(),
+            tls: None,
         })
+    }
+
+    /// Serves over TLS only, with these keys.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Option<Arc<TlsServer>>) -> Self {
+        self.tls = tls;
+        self
     }
 
     /// Counts refusals here.
@@ -82,6 +92,7 @@ impl HttpServer {
             places: Places::new(self.limits.connections, self.limits.connections_per_address),
             tasks: JoinSet::new(),
             refusals: self.refusals,
+            tls: self.tls,
             shutdown,
         };
         serving.accept_all(self.listener).await;
@@ -105,6 +116,7 @@ struct Serving<S> {
     places: Places<Id>,
     tasks: JoinSet<()>,
     refusals: Arc<Refusals>,
+    tls: Option<Arc<TlsServer>>,
     shutdown: CancellationToken,
 }
 
@@ -140,7 +152,7 @@ impl<S: Service> Serving<S> {
             refusals: Arc::clone(&self.refusals),
         };
         let task = self.tasks.spawn(connection::run(
-            stream,
+            (stream, self.tls.clone()),
             Arc::clone(&self.service),
             Arc::clone(&activity),
             self.limits,

@@ -1,5 +1,7 @@
 //! The server over real connections on a port that the system chooses.
 
+mod tls;
+
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -11,6 +13,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use hyper::{Request, Response};
 use refusals::{Reason, Refusals};
+use tls_server::TlsServer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::{JoinHandle, yield_now};
@@ -62,10 +65,14 @@ struct Running {
 
 impl Running {
     async fn start(limits: Limits) -> Self {
+        Self::start_with(limits, None).await
+    }
+
+    async fn start_with(limits: Limits, tls: Option<Arc<TlsServer>>) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let refusals = Arc::new(Refusals::default());
         let server = HttpServer::bind(any, limits).await.unwrap();
-        let server = server.with_refusals(Arc::clone(&refusals));
+        let server = server.with_refusals(Arc::clone(&refusals)).with_tls(tls);
         let shutdown = CancellationToken::new();
         Self {
             address: server.local_address(),

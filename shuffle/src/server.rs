@@ -8,9 +8,7 @@ use std::sync::Arc;
 use block_server::{Limits, Listener, RunningServer, Shares};
 use refusals::Refusals;
 use thiserror::Error;
-use tls_server::{TlsError, TlsServer};
-use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tls_server::{TlsError, TlsServer, keep_current};
 
 use crate::config::ShuffleConfig;
 use crate::indexes::Indexes;
@@ -88,31 +86,9 @@ impl ShuffleServer {
         });
         let server = self.listener.start(limits, Arc::clone(&shared))?;
         if let Some(tls) = &shared.tls {
-            server.spawn(reload(Arc::clone(tls)));
+            server.spawn(keep_current(Arc::clone(tls), "the shuffle"));
         }
         Ok(RunningShuffle { server, shared })
-    }
-}
-
-/// Looks at the stores of keys in their interval, and takes those that have changed.
-async fn reload(tls: Arc<TlsServer>) {
-    let Some(interval) = tls.config().reload_interval else {
-        return;
-    };
-    loop {
-        sleep(interval).await;
-        let tls = Arc::clone(&tls);
-        let reloaded = spawn_blocking(move || tls.reload()).await;
-        match reloaded {
-            Ok(Ok(false)) => {}
-            Ok(Ok(true)) => tracing::info!("the key stores of the shuffle were read again"),
-            Ok(Err(error)) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                let cause = cause.unwrap_or_default();
-                tracing::warn!(%error, cause, "the former keys of the shuffle stay in use");
-            }
-            Err(error) => tracing::error!(%error, "reading the shuffle's key stores failed"),
-        }
     }
 }
 

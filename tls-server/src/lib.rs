@@ -7,12 +7,13 @@
 //! ```
 //!
 //! In: paths, passwords, versions, cipher suites by Java's names, accepted TCP connections. Out:
-//! TLS streams, and errors that name the setting at fault. Time limits and the time of a reload are
-//! the caller's. Knows no property names and nothing of what the streams carry.
+//! TLS streams, and errors that name the setting at fault. Time limits of handshakes are the
+//! caller's. Knows no property names and nothing of what the streams carry.
 
 mod accept;
 mod config;
 mod error;
+mod renewal;
 mod settings;
 mod stores;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use accept::{HandshakeFailed, Refused, TlsStream};
 pub use config::{Protocol, StoreFile, TlsConfig};
 pub use error::{Setting, TlsError};
 pub use key_store::Password;
+pub use renewal::keep_current;
 use rustls::ServerConfig;
 
 use self::stores::Stamp;
