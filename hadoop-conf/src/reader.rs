@@ -139,13 +139,20 @@ impl<'a> PropertyReader<'a> {
 
     /// Returns an address; one without a port gets the default port.
     pub fn address(&mut self, name: &str, default_port: u16) -> HostPort {
-        let Some(text) = self.resolved_text(name) else {
-            return HostPort::new("0.0.0.0", default_port);
-        };
-        HostPort::parse(&text, default_port).unwrap_or_else(|error| {
-            self.problem(name, Expected::Address(error));
-            HostPort::new("0.0.0.0", default_port)
-        })
+        self.address_if_set(name, default_port)
+            .unwrap_or_else(|| HostPort::new("0.0.0.0", default_port))
+    }
+
+    /// Reads an address; `None` if none is set.
+    pub fn address_if_set(&mut self, name: &str, default_port: u16) -> Option<HostPort> {
+        let text = self.resolved_text(name)?;
+        match HostPort::parse(&text, default_port) {
+            Ok(address) => Some(address),
+            Err(error) => {
+                self.problem(name, Expected::Address(error));
+                None
+            }
+        }
     }
 
     /// Returns the choice of a word, which must be written exactly so (`Configuration.getEnum`);
@@ -281,8 +288,19 @@ impl<'a> PropertyReader<'a> {
 
     /// Adds problems and warnings of a reader of other properties.
     pub fn add(&mut self, other: PropertyReader<'_>) {
-        self.problems.extend(other.problems);
-        self.warnings.extend(other.warnings);
+        // Two servers may read one file.
+        for problem in other.problems {
+            let text = problem.to_string();
+            if !self.problems.iter().any(|known| known.to_string() == text) {
+                self.problems.push(problem);
+            }
+        }
+        for warning in other.warnings {
+            let text = warning.to_string();
+            if !self.warnings.iter().any(|known| known.to_string() == text) {
+                self.warnings.push(warning);
+            }
+        }
     }
 
     /// Adds the warning that this value has another effect than in Hadoop.

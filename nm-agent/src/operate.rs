@@ -47,9 +47,11 @@ fn node_words(status: &Status) -> String {
     let Status {
         node_id,
         web_address,
+        web_over_tls,
         ..
     } = status;
-    format!("{node_id}, pages at http://{web_address}/")
+    let scheme = if *web_over_tls { "https" } else { "http" };
+    format!("{node_id}, pages at {scheme}://{web_address}/")
 }
 
 fn agent_words(status: &Status) -> String {

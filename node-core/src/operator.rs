@@ -26,6 +26,7 @@ impl Core {
         Status {
             node_id: about.node_id.to_string(),
             web_address: about.http_address(),
+            web_over_tls: about.web_over_tls,
             version: VERSION.to_owned(),
             pid,
             at_ms: now.wall.0,

@@ -5,6 +5,7 @@
 //! every problem at once. Parts of the agent get their own section only. Nothing here reads the
 //! process's environment or opens a socket.
 
+mod addresses;
 mod aux_services;
 mod capacity;
 pub mod keys;
@@ -13,6 +14,7 @@ mod read_admin;
 mod read_aux_host;
 mod read_cgroups;
 mod read_events;
+mod read_filters;
 mod read_history;
 mod read_kerberos;
 mod read_labels;
@@ -34,6 +36,7 @@ mod reading;
 mod sections;
 mod values;
 
+pub use addresses::AddressConfig;
 pub use aux_services::{AuxHostConfig, AuxServiceConfig, AuxServiceKind, HostedConfig, ServedBy};
 pub use capacity::{
     AGENT_MEMORY_MB, Capacity, DEFAULT_MEMORY_MB, DEFAULT_VCORES, Hardware, MemoryCapacity,
@@ -44,8 +47,8 @@ pub use read_log::LOG_LEVEL;
 pub use read_policy::Policies;
 pub use reading::{ChangedProperty, Reading};
 pub use sections::{
-    AddressConfig, AdminConfig, AmrmProxyConfig, Config, ContainerExecutor, ExecutorConfig,
-    HealthConfig, KerberosConfig, LogAggregationConfig, LogConfig, MonitorConfig, NodeLabelsConfig,
+    AdminConfig, AmrmProxyConfig, Config, ContainerExecutor, ExecutorConfig, HealthConfig,
+    KerberosConfig, LogAggregationConfig, LogConfig, MonitorConfig, NodeLabelsConfig,
     PageProofConfig, ProviderConfig, ProviderSource, RecoveryConfig, ResourceManagerConfig,
     SHARED_USER, SchedulerConfig, UsersConfig, WebConfig,
 };

@@ -43,7 +43,7 @@ const DISTRIBUTIONS: [(&str, Verdict); 10] = [
         Refused(&[
             "yarn.nodemanager.keytab",
             "hadoop.http.authentication.kerberos.keytab",
-            "yarn.http.policy",
+            "ssl.server.keystore.location",
             "yarn.nodemanager.aux-services",
         ]),
     ),

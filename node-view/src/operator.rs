@@ -15,6 +15,9 @@ pub struct Status {
     pub node_id: String,
     /// `host:port` of the web pages.
     pub web_address: String,
+    /// Whether the pages are served over TLS alone.
+    #[serde(default)]
+    pub web_over_tls: bool,
     /// Version of the agent.
     pub version: String,
     /// Process id of the agent.

@@ -30,6 +30,8 @@ pub struct About {
     pub node_id: NodeId,
     /// Port that serves the web pages, as registered with the RM.
     pub http_port: u16,
+    /// Whether the web port speaks TLS alone.
+    pub web_over_tls: bool,
     /// Versions of the software.
     pub versions: Versions,
     /// Time at which the agent started.
@@ -66,6 +68,7 @@ impl About {
         Self {
             node_id,
             http_port,
+            web_over_tls: false,
             versions: Versions::default(),
             started_at,
             started_mono: MonoMillis(0),
@@ -87,6 +90,13 @@ impl About {
     #[must_use]
     pub fn http_address(&self) -> String {
         format!("{}:{}", self.node_id.host, self.http_port)
+    }
+
+    /// URL of the web pages, without a slash at its end.
+    #[must_use]
+    pub fn web_url(&self) -> String {
+        let scheme = if self.web_over_tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.http_address())
     }
 }
 

@@ -14,6 +14,7 @@ mod beans;
 mod body;
 mod caller;
 pub mod conf;
+pub mod filters;
 mod fixed;
 mod hadoop_beans;
 mod hadoop_metrics;
@@ -22,6 +23,7 @@ mod live_page;
 mod log_level;
 mod logs;
 mod lookup;
+mod measuring;
 mod model;
 mod options;
 mod pages;
@@ -94,6 +96,9 @@ const WORK_WAIT: Duration = Duration::from_secs(5);
 /// something is badly wrong.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
 
+/// Hadoop's words to a browser whose request lacks the header.
+const NO_CSRF_HEADER: &str = "Missing Required Header for CSRF Vulnerability Protection\n";
+
 /// State that all requests share.
 #[derive(Debug)]
 struct Site<S> {
@@ -151,13 +156,25 @@ impl<S: NodeSource> Site<S> {
             snapshot: Shared::new(),
             overview: Shared::new(),
             feed: live_page::Feed::new(),
-            callers: Callers::new(),
+            callers: Callers::new(options.tls.is_some()),
             groups: Groups::default(),
             options: Arc::new(options),
         }
     }
 
     async fn respond(&self, request: &Request<Bytes>) -> Answer {
+        let mut answer = self.unfiltered(request).await;
+        let filters = &self.options.filters;
+        filters.complete(request.headers(), answer.headers_mut());
+        answer
+    }
+
+    async fn unfiltered(&self, request: &Request<Bytes>) -> Answer {
+        if let Some(csrf) = &self.options.filters.csrf
+            && !csrf.allows(request.method().as_str(), request.headers())
+        {
+            return last(text(StatusCode::BAD_REQUEST, NO_CSRF_HEADER));
+        }
         if !matches!(
             *request.method(),
             Method::GET | Method::HEAD | Method::OPTIONS

@@ -106,7 +106,11 @@ impl QuickstartError {
         match self {
             Self::ResourceManager(mini_rm::RmError::Bind { address, .. })
             | Self::Node {
-                source: AgentError::Web(WebError::Bind { address, .. }),
+                source:
+                    AgentError::Web {
+                        source: WebError::Bind { address, .. },
+                        ..
+                    },
                 ..
             } => Some(address.port()),
             Self::Folder { .. }
@@ -178,7 +182,10 @@ mod tests {
         let source = WebError::Bind { address, source };
         QuickstartError::Node {
             number: 2,
-            source: AgentError::Web(source),
+            source: AgentError::Web {
+                property: "yarn.nodemanager.webapp.address",
+                source,
+            },
         }
     }
 

@@ -94,6 +94,32 @@ impl NodeProcess {
         Self::spawn(command, site)
     }
 
+    /// Starts a node as [`start_with`](Self::start_with) does, with more files of these names
+    /// beside its `yarn-site.xml`.
+    ///
+    /// # Panics
+    /// When the node cannot be started.
+    #[must_use]
+    pub fn start_with_files(
+        kind: &NodeKind,
+        rm_port: u16,
+        environment: Vec<(String, String)>,
+        files: &[(&str, &Properties)],
+        change: impl FnOnce(&mut Properties),
+    ) -> Self {
+        let site = NodeSite {
+            environment,
+            ..make_site(rm_port, change)
+        };
+        for (name, properties) in files {
+            let path = site.conf().join(name);
+            fs::write(&path, properties.to_xml())
+                .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+        }
+        let command = node_command(kind, &site);
+        Self::spawn(command, site)
+    }
+
     /// Starts a node as [`start`](Self::start) does, on a machine with these names.
     ///
     /// # Panics

@@ -2,7 +2,7 @@
 //! --connect`.
 
 use hadoop_conf::HostPort;
-use node_manager::config::Config;
+use node_manager::config::{AddressConfig, Config};
 use program::holder;
 
 use super::{Findings, Machine};
@@ -54,11 +54,11 @@ pub(crate) fn ports(config: &Config) -> Vec<(String, HostPort)> {
     let addresses = &config.addresses;
     let mut ports = vec![
         ("yarn.nodemanager.address".to_owned(), addresses.node_bind()),
-        (
-            "yarn.nodemanager.webapp.address".to_owned(),
-            addresses.web_bind(),
-        ),
+        (addresses.web_property().to_owned(), addresses.web_bind()),
     ];
+    if let Some(metrics) = &addresses.metrics {
+        ports.push((AddressConfig::METRICS.to_owned(), metrics.clone()));
+    }
     if config.amrm_proxy.enabled {
         let address = addresses.proxy_bind(&config.amrm_proxy.address);
         ports.push(("yarn.nodemanager.amrmproxy.address".to_owned(), address));

@@ -4,6 +4,7 @@ pub(crate) fn status() -> Status {
     Status {
         node_id: "node-1.example:8041".to_owned(),
         web_address: "node-1.example:8042".to_owned(),
+        web_over_tls: false,
         version: "0.1.0".to_owned(),
         pid: 4_711,
         at_ms: 7_620_000,

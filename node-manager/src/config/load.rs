@@ -143,7 +143,8 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
     let recovery = read_node::recovery(reader, &addresses);
     let protections = read_security::rpc_protections(reader);
     let kerberos = read_kerberos::kerberos(reader);
-    let amrm_proxy = read_proxy::amrm_proxy(reader, &rm, &protections);
+    let web = read_work::web(reader, &addresses, conf_dirs);
+    let amrm_proxy = read_proxy::amrm_proxy(reader, &rm, &protections, addresses.web_over_tls);
     let (aux_services, aux_host) = read_services::aux_services(reader, conf_dirs);
     Config {
         addresses,
@@ -162,7 +163,7 @@ pub(super) fn build(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> C
         localizer: read_work::localizer(reader),
         deletion: read_work::deletion(reader),
         logs: read_logs::logs(reader),
-        web: read_work::web(reader),
+        web,
         admin: read_admin::admin(reader),
         health: read_node::health(reader),
         cgroups: read_cgroups::cgroups(reader),

@@ -9,14 +9,13 @@ use hadoop_conf::{
 use health_script::HealthScript;
 use localize::config::{DirsConfig, DiskHealthConfig};
 
+use super::addresses::AddressConfig;
 use super::capacity::{
     DEFAULT_MEMORY_MB, DEFAULT_VCORES, MemoryCapacity, NodeCapacityConfig, VcoreCapacity,
 };
-use super::keys;
-use super::sections::{
-    AddressConfig, HealthConfig, MonitorConfig, RecoveryConfig, ResourceManagerConfig,
-};
+use super::sections::{HealthConfig, MonitorConfig, RecoveryConfig, ResourceManagerConfig};
 use super::values::MinimumVersion;
+use super::{keys, read_tls};
 
 /// Lowest ratio of virtual to physical memory (Hadoop: `ContainersMonitorImpl`, which wants more
 /// than 0.99).
@@ -34,10 +33,23 @@ pub(super) fn addresses(reader: &mut PropertyReader<'_>) -> AddressConfig {
     {
         reader.problem("yarn.nodemanager.bind-host", Expected::Address(error));
     }
+    let web_over_tls = read_tls::is_wanted_for_pages(reader);
+    let plain = reader.only_if(
+        !web_over_tls,
+        "with yarn.http.policy = HTTPS_ONLY",
+        |reader| reader.address(AddressConfig::PLAIN_WEB, 8042),
+    );
+    let tls = reader.only_if(
+        web_over_tls,
+        "without yarn.http.policy = HTTPS_ONLY",
+        |reader| reader.address(AddressConfig::TLS_WEB, 8044),
+    );
     AddressConfig {
         node: reader.address("yarn.nodemanager.address", 0),
         bind_host,
-        web: reader.address("yarn.nodemanager.webapp.address", 8042),
+        web: if web_over_tls { tls } else { plain },
+        web_over_tls,
+        metrics: reader.address_if_set(AddressConfig::METRICS, 0),
         localizer: reader.address("yarn.nodemanager.localizer.address", 8040),
     }
 }

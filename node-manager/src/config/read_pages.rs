@@ -25,7 +25,7 @@ const MECHANISM: &str = "hadoop.security.auth_to_local.mechanism";
 const KERBEROS: &str = "kerberos";
 
 /// Reads how callers of pages prove who they are; `None`: their names are believed.
-pub(super) fn proof(reader: &mut PropertyReader<'_>) -> Option<PageProofConfig> {
+pub(super) fn proof(reader: &mut PropertyReader<'_>, over_tls: bool) -> Option<PageProofConfig> {
     let is_asked = reader.text(HTTP.name).as_deref() == Some(KERBEROS);
     let applies = is_asked && !is_accepted(reader, &HTTP);
     let why = "without hadoop.http.authentication.type = kerberos";
@@ -34,7 +34,7 @@ pub(super) fn proof(reader: &mut PropertyReader<'_>) -> Option<PageProofConfig> 
         let keytab = reader.resolved_text(KEYTAB).map(PathBuf::from);
         let secret_file = reader.resolved_text(SECRET_FILE).map(PathBuf::from);
         let validity = Duration::from_secs(reader.u64(VALIDITY, 1));
-        let cookie_attributes = cookie_attributes(reader, validity);
+        let cookie_attributes = cookie_attributes(reader, validity, over_tls);
         let open_paths = open_paths(reader);
         let rules = rules(reader);
         Some(PageProofConfig {
@@ -72,7 +72,11 @@ fn service(reader: &mut PropertyReader<'_>) -> Option<String> {
     Some(principal)
 }
 
-fn cookie_attributes(reader: &mut PropertyReader<'_>, validity: Duration) -> String {
+fn cookie_attributes(
+    reader: &mut PropertyReader<'_>,
+    validity: Duration,
+    over_tls: bool,
+) -> String {
     let path = plain(reader, PATH).unwrap_or_else(|| "/".to_owned());
     let mut attributes = format!("; Path={path}");
     if let Some(domain) = plain(reader, DOMAIN) {
@@ -80,6 +84,9 @@ fn cookie_attributes(reader: &mut PropertyReader<'_>, validity: Duration) -> Str
     }
     if reader.flag(PERSISTENT) {
         attributes.push_str(&format!("; Max-Age={}", validity.as_secs()));
+    }
+    if over_tls {
+        attributes.push_str("; Secure");
     }
     attributes.push_str("; HttpOnly");
     attributes

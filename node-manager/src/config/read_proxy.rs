@@ -33,13 +33,22 @@ pub(super) fn amrm_proxy(
     reader: &mut PropertyReader<'_>,
     rm: &ResourceManagerConfig,
     protections: &Protections,
+    pages_over_tls: bool,
 ) -> AmrmProxyConfig {
     let enabled = reader.flag(ENABLED);
     let distributed_scheduling = reader.flag(DISTRIBUTED);
     let enabled = enabled || distributed_scheduling;
-    reader.only_if(enabled, "without the AMRMProxy", |reader| {
+    let mut config = reader.only_if(enabled, "without the AMRMProxy", |reader| {
         proxy(reader, rm, protections, enabled, distributed_scheduling)
-    })
+    });
+    let placement = &mut config.proxy.allocator.placement;
+    if distributed_scheduling && pages_over_tls && *placement == Placement::Look {
+        // Nodes of a cluster are configured alike, and looks do not speak TLS.
+        let how = "with yarn.http.policy = HTTPS_ONLY no node is looked at: spread is in force";
+        reader.otherwise(PLACEMENT, how);
+        *placement = Placement::Spread;
+    }
+    config
 }
 
 fn proxy(

@@ -7,6 +7,7 @@
 use hadoop_conf::{Expected, PropertyReader, shared};
 use wire::protection::Protections;
 
+use super::read_filters::CSRF;
 use super::read_policy::AUTHORIZATION;
 
 /// Property that lists the names of properties whose protection may be missing.
@@ -54,30 +55,24 @@ const SANDBOX: Protection = Protection {
     lack: "Java's security manager is not set up: containers run without a sandbox",
 };
 
-const CSRF: Protection = Protection {
-    name: "yarn.nodemanager.webapp.rest-csrf.enabled",
-    lack: "no request is refused for a missing header (none of them changes anything here)",
-};
-
 const INTERMEDIATE_DATA: Protection = Protection {
     name: "yarn.intermediate-data-encryption.enable",
     lack: "this agent encrypts no data of containers on the local disks",
 };
 
 /// Every protection whose lack [`ACCEPT_UNSAFE`] may accept.
-pub(super) const PROTECTIONS: [&Protection; 8] = [
+pub(super) const PROTECTIONS: [&Protection; 7] = [
     &CONTAINER_EXECUTOR,
     &HTTP,
     &SASL_RESOLVER,
     &SANDBOX,
-    &CSRF,
     &INTERMEDIATE_DATA,
     &ALLOWED_RUNTIMES,
     &RUNTIME_TYPE,
 ];
 
 /// Protections that a flag asks for.
-const ASKED_BY_FLAG: [&Protection; 2] = [&CSRF, &INTERMEDIATE_DATA];
+const ASKED_BY_FLAG: [&Protection; 1] = [&INTERMEDIATE_DATA];
 
 /// Protections that any text asks for, except those that stand for none.
 const ASKED_BY_TEXT: [(&Protection, &[&str]); 3] = [
@@ -156,9 +151,14 @@ pub(super) fn lists_of_access(reader: &mut PropertyReader<'_>, anonymous_allowed
 fn accepted_names(reader: &mut PropertyReader<'_>) {
     for name in reader.list(ACCEPT_UNSAFE) {
         let known = PROTECTIONS.map(|protection| protection.name);
-        if name == AUTHORIZATION {
-            // Earlier agents lacked it, and a list that was right then does not stop a node.
-            let how = format!("{name} need not be listed any more: hadoop-policy.xml is enforced");
+        // Earlier agents lacked them, and a list that was right then does not stop a node.
+        let had = match name.as_str() {
+            AUTHORIZATION => Some("hadoop-policy.xml is enforced"),
+            CSRF => Some("requests are refused as by Hadoop"),
+            _ => None,
+        };
+        if let Some(had) = had {
+            let how = format!("{name} need not be listed any more: {had}");
             reader.otherwise(ACCEPT_UNSAFE, how);
             continue;
         }

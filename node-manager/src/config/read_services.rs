@@ -160,7 +160,7 @@ fn not_available(reader: &PropertyReader<'_>, service: String, class: String) ->
 /// Reads the settings of a shuffle. Java counts connections in an `int`, and 0 stands for no limit.
 fn shuffle(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> ShuffleConfig {
     let tls = if reader.flag(SSL) {
-        read_tls::server(reader, conf_dirs)
+        read_tls::shuffle(reader, conf_dirs)
     } else {
         None
     };

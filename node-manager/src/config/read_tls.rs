@@ -1,4 +1,4 @@
-//! Properties to TLS of servers: those of `ssl-server.xml`, and the three beside all others.
+//! Properties to TLS of servers: those of `ssl-server.xml`, and those beside all others.
 //!
 //! The stores are opened, too: a password that does not fit is a problem of the configuration.
 
@@ -11,7 +11,10 @@ use tls_server::{Password, Protocol, Setting, StoreFile, TlsConfig, TlsServer};
 
 use super::keys::SSL_SERVER;
 
+const POLICY: &str = "yarn.http.policy";
 const FILE: &str = "hadoop.ssl.server.conf";
+/// File of pages, whatever [`FILE`] says (Hadoop: `WebAppUtils.loadSslConfiguration`).
+const FILE_OF_PAGES: &str = "ssl-server.xml";
 const PROTOCOLS: &str = "hadoop.ssl.enabled.protocols";
 const CLIENT_CERTIFICATES: &str = "hadoop.ssl.require.client.cert";
 
@@ -22,10 +25,49 @@ const TRUST_STORE: &str = "ssl.server.truststore.location";
 const TRUST_STORE_PASSWORD: &str = "ssl.server.truststore.password";
 const EXCLUDED: &str = "ssl.server.exclude.cipher.list";
 
-/// Reads what a server needs for TLS; `None` after a problem.
-pub(super) fn server(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> Option<TlsConfig> {
+/// Returns whether pages are served over TLS. Hadoop compares the word without regard to case, and
+/// takes any that it does not know for `HTTP_ONLY`; one that names HTTPS is refused.
+pub(super) fn is_wanted_for_pages(reader: &mut PropertyReader<'_>) -> bool {
+    let policy = reader.text(POLICY).unwrap_or_default();
+    match policy.to_ascii_uppercase().as_str() {
+        "HTTPS_ONLY" => return true,
+        "" | "HTTP_ONLY" => {}
+        "HTTP_AND_HTTPS" => reader.read_as(POLICY, &"HTTP_ONLY"),
+        https if https.contains("HTTPS") => {
+            reader.problem(POLICY, Expected::OneOf(vec!["HTTP_ONLY", "HTTPS_ONLY"]));
+        }
+        _ => reader.read_as(POLICY, &"HTTP_ONLY"),
+    }
+    false
+}
+
+/// Reads what the shuffle needs for TLS; `None` after a problem.
+pub(super) fn shuffle(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> Option<TlsConfig> {
+    let wants_certificates = reader.flag(CLIENT_CERTIFICATES);
+    let protocols = protocols(reader);
     let file = reader.text(FILE).unwrap_or_default();
-    let apart = match reader.properties().read_apart(conf_dirs, &file) {
+    server(reader, conf_dirs, &file, (wants_certificates, protocols))
+}
+
+/// Reads what pages need for TLS; `None` after a problem. As in Hadoop, clients show no
+/// certificate, and with the default of the versions both are spoken (`HttpServer2`).
+pub(super) fn pages(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> Option<TlsConfig> {
+    let mut protocols = protocols(reader);
+    if let Some(versions) = &mut protocols
+        && *versions == [Protocol::Tls12]
+    {
+        versions.push(Protocol::Tls13);
+    }
+    server(reader, conf_dirs, FILE_OF_PAGES, (false, protocols))
+}
+
+fn server(
+    reader: &mut PropertyReader<'_>,
+    conf_dirs: &[PathBuf],
+    file: &str,
+    (wants_certificates, protocols): (bool, Option<Vec<Protocol>>),
+) -> Option<TlsConfig> {
+    let apart = match reader.properties().read_apart(conf_dirs, file) {
         Ok(apart) => apart,
         Err(error) => {
             reader.unusable_file(error);
@@ -33,7 +75,7 @@ pub(super) fn server(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> 
         }
     };
     let mut of_file = PropertyReader::new(&apart, &SSL_SERVER);
-    let config = read(reader, &mut of_file);
+    let config = read(&mut of_file, wants_certificates, protocols);
     let config = config.filter(|config| can_be_used(&mut of_file, config));
     reader.add(of_file);
     config
@@ -41,11 +83,10 @@ pub(super) fn server(reader: &mut PropertyReader<'_>, conf_dirs: &[PathBuf]) -> 
 
 /// Reads the properties without opening what they name.
 pub(super) fn read(
-    reader: &mut PropertyReader<'_>,
     of_file: &mut PropertyReader<'_>,
+    wants_certificates: bool,
+    protocols: Option<Vec<Protocol>>,
 ) -> Option<TlsConfig> {
-    let protocols = protocols(reader);
-    let wants_certificates = reader.flag(CLIENT_CERTIFICATES);
     let stores = stores(of_file, wants_certificates);
     let intervals = [
         "ssl.server.stores.reload.interval",
@@ -104,8 +145,9 @@ fn stores(reader: &mut PropertyReader<'_>, wants_certificates: bool) -> Option<S
 
 /// Returns the text of a property that must be set, with its blanks: it may be a password.
 fn required(reader: &mut PropertyReader<'_>, name: &str) -> Option<String> {
-    let why = "map outputs are served over TLS, for which the file that hadoop.ssl.server.conf \
-               names must have it (credential providers are not read)";
+    let why = "map outputs or pages are served over TLS, for which the file that \
+               hadoop.ssl.server.conf names, for pages ssl-server.xml, must have it (credential \
+               providers are not read)";
     let text = reader.untrimmed_text(name).filter(|text| !text.is_empty());
     if text.is_none() {
         reader.missing(name.to_owned(), why);

@@ -11,11 +11,12 @@ use localize::config::{DeletionConfig, LocalizerConfig};
 use node_web::site::conf::ShownProperty;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
 
+use super::addresses::AddressConfig;
 use super::read_node::none_or_more;
 use super::read_policy::AUTHORIZATION;
 use super::read_security::lists_of_access;
 use super::sections::{ExecutorConfig, SchedulerConfig, WebConfig};
-use super::{keys, read_pages, read_runtimes, read_users};
+use super::{keys, read_filters, read_pages, read_runtimes, read_tls, read_users};
 
 pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
     use OpportunisticContainersQueuePolicy::{ByQueueLen, ByResources};
@@ -212,10 +213,14 @@ pub(super) fn deletion(reader: &mut PropertyReader<'_>) -> DeletionConfig {
     }
 }
 
-pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
-    http_policy(reader);
+pub(super) fn web(
+    reader: &mut PropertyReader<'_>,
+    addresses: &AddressConfig,
+    conf_dirs: &[PathBuf],
+) -> WebConfig {
+    let over_tls = addresses.web_over_tls;
     let anonymous_allowed = reader.flag("hadoop.http.authentication.simple.anonymous.allowed");
-    let proof = read_pages::proof(reader);
+    let proof = read_pages::proof(reader, over_tls);
     WebConfig {
         acl_enabled: lists_of_access(reader, anonymous_allowed && proof.is_none()),
         admin_acl: reader.untrimmed_text("yarn.admin.acl").unwrap_or_default(),
@@ -225,23 +230,14 @@ pub(super) fn web(reader: &mut PropertyReader<'_>) -> WebConfig {
         authorization: reader.flag(AUTHORIZATION),
         anonymous_allowed,
         proof,
+        tls: if over_tls {
+            read_tls::pages(reader, conf_dirs)
+        } else {
+            None
+        },
+        filters: read_filters::filters(reader),
         hosts: reader.list("yarn.nodemanager.agent.web.hosts"),
         shown: shown(reader.properties()),
-    }
-}
-
-/// Checks that pages are wanted without TLS. Hadoop compares the word without regard to case, and
-/// takes any that it does not know for `HTTP_ONLY`; one that names HTTPS is refused.
-fn http_policy(reader: &mut PropertyReader<'_>) {
-    const POLICY: &str = "yarn.http.policy";
-    let policy = reader.text(POLICY).unwrap_or_default();
-    match policy.to_ascii_uppercase().as_str() {
-        "" | "HTTP_ONLY" => {}
-        "HTTP_AND_HTTPS" => reader.read_as(POLICY, &"HTTP_ONLY"),
-        https if https.contains("HTTPS") => {
-            reader.problem(POLICY, Expected::Unsupported("use HTTP_ONLY"));
-        }
-        _ => reader.read_as(POLICY, &"HTTP_ONLY"),
     }
 }
 

@@ -16,11 +16,14 @@ use log_aggregation::policy::Policy;
 use log_aggregation::tfile::Compression;
 use node_script::Script;
 use node_web::site::conf::ShownProperty;
+use node_web::site::filters::Filters;
 use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
+use tls_server::TlsConfig;
 use web_auth::NameRules;
 use wire::kerberos::ServerPrincipal;
 use wire::protection::Protections;
 
+use super::addresses::AddressConfig;
 use super::aux_services::{AuxHostConfig, AuxServiceConfig};
 use super::capacity::NodeCapacityConfig;
 use super::read_policy::Policies;
@@ -89,48 +92,6 @@ pub struct Config {
     /// Collector of traces of containers (`yarn.nodemanager.agent.traces.endpoint`); `None`: none
     /// are made.
     pub traces: Option<traces::Endpoint>,
-}
-
-/// Addresses that the agent listens on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AddressConfig {
-    /// Container management (`yarn.nodemanager.address`). Its host names the node unless it is a
-    /// wildcard.
-    pub node: HostPort,
-    /// `yarn.nodemanager.bind-host`: listen on this host instead of those in the addresses.
-    pub bind_host: Option<String>,
-    /// Web pages, REST and metrics (`yarn.nodemanager.webapp.address`).
-    pub web: HostPort,
-    /// Kept free for localizers (`yarn.nodemanager.localizer.address`).
-    pub localizer: HostPort,
-}
-
-impl AddressConfig {
-    /// Returns the address that container management listens on: the bind host, if there is one,
-    /// with the address's port.
-    #[must_use]
-    pub fn node_bind(&self) -> HostPort {
-        self.bound(&self.node)
-    }
-
-    /// Returns the address that the AMRMProxy listens on, given its configured `address`.
-    #[must_use]
-    pub fn proxy_bind(&self, address: &HostPort) -> HostPort {
-        self.bound(address)
-    }
-
-    /// Returns the address that the web server listens on.
-    #[must_use]
-    pub fn web_bind(&self) -> HostPort {
-        self.bound(&self.web)
-    }
-
-    fn bound(&self, address: &HostPort) -> HostPort {
-        match &self.bind_host {
-            Some(host) => HostPort::new(host, address.port),
-            None => address.clone(),
-        }
-    }
 }
 
 /// The ResourceManagers and how patiently they are called.
@@ -332,6 +293,10 @@ pub struct WebConfig {
     /// Proof of callers by Kerberos; `None`: names are believed
     /// (`hadoop.http.authentication.type`).
     pub proof: Option<PageProofConfig>,
+    /// Keys of TLS; `None`: pages are served without (`yarn.http.policy`, `ssl-server.xml`).
+    pub tls: Option<TlsConfig>,
+    /// Hadoop's filters of requests and answers.
+    pub filters: Filters,
     /// Host names that clients may use besides the node's own (`yarn.nodemanager.agent.web.hosts`).
     pub hosts: Vec<String>,
     /// Every property with the value in force, as `/conf` shows it.

@@ -1,5 +1,6 @@
 //! Whole configurations, good and bad.
 
+mod filters;
 mod kerberos;
 mod labels;
 mod odd_values;
@@ -244,10 +245,8 @@ fn resource_managers_come_in_the_order_of_their_ids() {
 fn a_resource_manager_without_an_address_is_a_problem() {
     let ha = ("yarn.resourcemanager.ha.enabled", "true");
     let messages = problems(&[ha]);
-    assert!(
-        messages[0].contains("yarn.resourcemanager.ha.rm-ids is not set"),
-        "{messages:?}"
-    );
+    let expected = "yarn.resourcemanager.ha.rm-ids is not set";
+    assert!(messages[0].contains(expected), "{messages:?}");
     let messages = problems(&[ha, ("yarn.resourcemanager.ha.rm-ids", "rm1")]);
     assert!(
         messages[0].contains("yarn.resourcemanager.hostname.rm1 is not set"),

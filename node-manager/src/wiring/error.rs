@@ -17,8 +17,17 @@ pub enum AgentError {
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The web port cannot be had.
-    #[error("starting the web port (yarn.nodemanager.webapp.address)")]
-    Web(#[source] WebError),
+    #[error("starting the web port ({property})")]
+    Web {
+        /// Property of the port.
+        property: &'static str,
+        /// Reason.
+        #[source]
+        source: WebError,
+    },
+    /// The key stores of the web port cannot be used.
+    #[error("starting TLS of the web port (ssl-server.xml)")]
+    WebTls(#[source] Box<tls_server::TlsError>),
     /// The admin socket cannot be had.
     #[error("starting the admin socket (yarn.nodemanager.agent.admin.socket)")]
     Admin(#[source] node_admin::BindError),

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use amrm_proxy::node_updates::NodeUpdateTask;
 use container_runtime::open_files;
+use hadoop_conf::HostPort;
+use http_server::{HttpServer, Limits};
 use node_core::ServiceMetadata;
 use node_web::metrics::{Metrics, Port};
 use node_web::site::{WebError, WebOptions, WebServer};
 use records::NodeId;
+use tls_server::TlsServer;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use traces::Export;
@@ -24,7 +27,7 @@ use super::shared::{NodeAddress, Shared};
 use super::slices;
 use crate::audit;
 use crate::aux_services::{ListeningServices, StartedServices};
-use crate::config::Config;
+use crate::config::{AddressConfig, Config};
 use crate::container_manager::{ContainerManager, server_limits};
 use crate::core_task::Handle;
 use crate::descriptors::Descriptors;
@@ -86,6 +89,7 @@ impl Ports {
             remote_logs: slices::remote_logs(config, &shared.files),
             log_levels: process.log_levels.clone(),
             kerberos: pages::kerberos(config.web.proof.as_ref()).await?,
+            tls: web_tls(config)?,
             ..slices::web(config, process.utc_offset, &descriptors, stuck)
         };
         let web = listen_web(config, shared, sockets, options).await?;
@@ -235,7 +239,46 @@ async fn listen_web(
             .map_err(|source| WebError::Bind { address, source }),
         None => WebServer::bind(address, source, metrics, options).await,
     };
-    let web = web.map_err(AgentError::Web)?;
+    let property = config.addresses.web_property();
+    let web = web.map_err(|source| AgentError::Web { property, source })?;
     sockets.keep("web", &web);
-    Ok(web)
+    match &config.addresses.metrics {
+        Some(address) => Ok(web.with_metrics_port(listen_metrics(address, sockets).await?)),
+        None => Ok(web),
+    }
+}
+
+/// Returns bounds for some scrapers, whose connections come out of what is kept for containers.
+fn metrics_limits() -> Limits {
+    Limits {
+        connections: 16,
+        connections_per_address: 8,
+        ..Limits::default()
+    }
+}
+
+/// Listens on the port of `/metrics` alone.
+async fn listen_metrics(
+    address: &HostPort,
+    sockets: &Sockets<'_>,
+) -> Result<HttpServer, AgentError> {
+    let address = node_identity::resolve(address).await?;
+    let port = match sockets.take("metrics", address) {
+        Some(kept) => HttpServer::listening(kept, metrics_limits()),
+        None => HttpServer::bind(address, metrics_limits()).await,
+    };
+    let port = port.map_err(|source| AgentError::Web {
+        property: AddressConfig::METRICS,
+        source: WebError::Bind { address, source },
+    })?;
+    tracing::info!(address = %port.local_address(), "/metrics has a port of its own");
+    sockets.keep("metrics", &port);
+    Ok(port)
+}
+
+/// Reads the key stores of the web port; `None`: it is without TLS.
+fn web_tls(config: &Config) -> Result<Option<Arc<TlsServer>>, AgentError> {
+    let tls = config.web.tls.clone().map(TlsServer::load).transpose();
+    let tls = tls.map_err(|error| AgentError::WebTls(Box::new(error)))?;
+    Ok(tls.map(Arc::new))
 }

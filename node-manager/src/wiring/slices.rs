@@ -114,6 +114,8 @@ pub(super) fn web(
         remote_logs: None,
         utc_offset,
         hosts: config.web.hosts.clone(),
+        tls: None,
+        filters: Arc::new(config.web.filters.clone()),
         kerberos: None,
         access: Arc::new(access(config)),
         beans: BeanOptions {
@@ -353,6 +355,7 @@ pub(super) fn about(config: &Config, address: &NodeAddress, clock: Clock) -> Arc
         memory_checks,
     );
     Arc::new(About {
+        web_over_tls: config.addresses.web_over_tls,
         versions,
         started_mono: started.mono,
         ..at_start

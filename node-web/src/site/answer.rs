@@ -18,10 +18,11 @@ pub(super) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Containers choose much of what pages show: should an escape be missing somewhere, still nothing
 /// of it runs.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
-     frame-ancestors 'self'";
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'";
 
-/// An answer of this status and type.
+/// An answer of this status and type. What it says of frames and origins is added by the filters
+/// ([`super::filters::Filters::complete`]).
 pub(super) fn answer(status: StatusCode, content_type: &'static str, body: Body) -> Answer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
@@ -30,7 +31,6 @@ pub(super) fn answer(status: StatusCode, content_type: &'static str, body: Body)
         (header::CONTENT_TYPE, content_type),
         (header::CACHE_CONTROL, "no-cache"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::X_FRAME_OPTIONS, "SAMEORIGIN"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
     ] {
         headers.insert(name, HeaderValue::from_static(value));

@@ -36,7 +36,11 @@ pub(super) struct Caller {
 }
 
 /// The key of this agent's cookies, made anew at each start.
-pub(super) struct Callers(Hmac<Sha1>);
+pub(super) struct Callers {
+    key: Hmac<Sha1>,
+    /// Whether browsers send cookies back over TLS only.
+    over_tls: bool,
+}
 
 impl std::fmt::Debug for Callers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -45,9 +49,12 @@ impl std::fmt::Debug for Callers {
 }
 
 impl Callers {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(over_tls: bool) -> Self {
         let key: [u8; 32] = rand::random();
-        Self(Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"))
+        Self {
+            key: Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"),
+            over_tls,
+        }
     }
 
     /// Returns who asks: by a cookie of this agent that is still good, or by `user.name`.
@@ -81,12 +88,13 @@ impl Callers {
             "u={name}&p={name}&t=simple&e={}",
             now.0.saturating_add(validity_ms)
         );
-        let mut mac = self.0.clone();
+        let mut mac = self.key.clone();
         mac.update(text.as_bytes());
         let signature = STANDARD.encode(mac.finalize().into_bytes());
         // Writing to a string does not fail.
         let _ = write!(text, "&s={signature}");
-        HeaderValue::try_from(format!("{COOKIE}=\"{text}\"; Path=/; HttpOnly")).ok()
+        let secure = if self.over_tls { "; Secure" } else { "" };
+        HeaderValue::try_from(format!("{COOKIE}=\"{text}\"; Path=/{secure}; HttpOnly")).ok()
     }
 
     fn name_in_cookie(&self, headers: &HeaderMap, now: EpochMillis) -> Option<String> {
@@ -101,7 +109,7 @@ impl Callers {
 
     fn verified(&self, text: &str, now: EpochMillis) -> Option<String> {
         let (signed, signature) = text.rsplit_once("&s=")?;
-        let mut mac = self.0.clone();
+        let mut mac = self.key.clone();
         mac.update(signed.as_bytes());
         mac.verify_slice(&STANDARD.decode(signature).ok()?).ok()?;
         let field = |name: &str| {
@@ -136,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_name_that_was_given_once_comes_back_by_its_cookie() {
-        let callers = Callers::new();
+        let callers = Callers::new(false);
         let first = callers.caller(&HeaderMap::new(), &asked("/x?user.name=alice"), NOW);
         assert_eq!(first.name.as_deref(), Some("alice"));
         let cookie = sent_back(&first);
@@ -156,7 +164,7 @@ mod tests {
 
     #[test]
     fn changed_and_foreign_cookies_are_as_good_as_none() {
-        let callers = Callers::new();
+        let callers = Callers::new(false);
         let cookie = sent_back(&callers.caller(&HeaderMap::new(), &asked("/?user.name=eve"), NOW));
         let unsigned = cookie.split("&s=").next().unwrap().to_owned();
         for text in [
@@ -173,7 +181,7 @@ mod tests {
             let caller = callers.caller(&with_cookie(&text), &asked("/"), NOW);
             assert_eq!(caller, Caller::default(), "{text}");
         }
-        let other = Callers::new().caller(&with_cookie(&cookie), &asked("/"), NOW);
+        let other = Callers::new(false).caller(&with_cookie(&cookie), &asked("/"), NOW);
         assert_eq!(other, Caller::default());
         assert!(
             callers
@@ -185,7 +193,7 @@ mod tests {
 
     #[test]
     fn names_that_cannot_stand_in_a_cookie_get_none() {
-        let callers = Callers::new();
+        let callers = Callers::new(false);
         for name in [
             "a%26u%3Droot",
             "a%22b",

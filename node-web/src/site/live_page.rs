@@ -28,7 +28,7 @@ use crate::overview::Overview;
 
 /// The page runs its own script and talks to its own server; nothing else.
 pub(super) const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+     base-uri 'none'; form-action 'none'";
 
 const CSS: &str = "text/css; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";

@@ -167,8 +167,8 @@ impl<'a> ContainerInfo<'a> {
             total_vcores_needed: container.resource.vcores,
             execution_type: container.execution_type.as_str(),
             container_logs_link: format!(
-                "http://{}/node/containerlogs/{id}/{}",
-                node.about.http_address(),
+                "{}/node/containerlogs/{id}/{}",
+                node.about.web_url(),
                 html::path_segment(&container.user)
             ),
             node_id: node.about.node_id.to_string(),

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use access_control::AccessRules;
 use http_server::Limits;
 use time::UtcOffset;
+use tls_server::TlsServer;
 
 use super::aggregated::RemoteReader;
 use super::conf::ShownProperty;
+use super::filters::Filters;
 use super::hadoop_beans::BeanOptions;
 use super::log_level::LogLevels;
 use super::proven::KerberosPages;
@@ -29,6 +31,10 @@ pub struct WebOptions {
     /// Host names that a request may name besides the node's own
     /// (`yarn.nodemanager.agent.web.hosts`); `*` allows all.
     pub hosts: Vec<String>,
+    /// Keys of TLS, which all clients must speak; `None`: none may.
+    pub tls: Option<Arc<TlsServer>>,
+    /// Hadoop's filters of requests and answers.
+    pub filters: Arc<Filters>,
     /// Proof of callers by Kerberos; `None`: their names are believed.
     pub kerberos: Option<Arc<KerberosPages>>,
     /// Access rules: who may see what.
@@ -55,6 +61,8 @@ impl Default for WebOptions {
             remote_logs: None,
             utc_offset: UtcOffset::UTC,
             hosts: Vec::new(),
+            tls: None,
+            filters: Arc::default(),
             kerberos: None,
             access: Arc::default(),
             beans: BeanOptions::default(),

@@ -11,10 +11,13 @@ use http_server::{HttpServer, Service};
 use hyper::{Request, StatusCode};
 use refusals::Reason;
 use thiserror::Error;
+use tls_server::keep_current;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::answer::Answer;
 use super::body::Body;
+use super::measuring::Measuring;
 use super::{Site, WebOptions};
 use crate::metrics::{Metrics, Port};
 use crate::source::NodeSource;
@@ -37,6 +40,8 @@ pub enum WebError {
 #[derive(Debug)]
 pub struct WebServer<S> {
     server: HttpServer,
+    /// Port of `/metrics` alone.
+    measuring: Option<HttpServer>,
     site: Site<S>,
 }
 
@@ -77,8 +82,23 @@ impl<S: NodeSource> WebServer<S> {
         options: WebOptions,
     ) -> Self {
         let server = server.with_refusals(metrics.refusals(Port::Web));
+        let server = server.with_tls(options.tls.clone());
         let site = Site::new(source, metrics, options);
-        Self { server, site }
+        Self {
+            server,
+            measuring: None,
+            site,
+        }
+    }
+
+    /// Serves `/metrics` and `/health` on a port of its own as well, where nobody is asked who
+    /// calls. Over TLS, if the pages are.
+    #[must_use]
+    pub fn with_metrics_port(mut self, port: HttpServer) -> Self {
+        let refusals = Arc::clone(&self.site.refusals);
+        let port = port.with_refusals(refusals);
+        self.measuring = Some(port.with_tls(self.site.options.tls.clone()));
+        self
     }
 
     /// Returns the address that the server listens on, with the real port: what the node registers
@@ -106,7 +126,24 @@ impl<S: NodeSource> WebServer<S> {
             async move { site.feed.run(&*site.source, offset, shutdown).await }
         };
         let mut feed = tokio::spawn(publishing);
-        let mut serving = pin!(self.server.serve(site, shutdown));
+        let renewal = site.options.tls.clone();
+        let _renewal = renewal.map(|tls| {
+            let renewing = keep_current(tls, "the web port");
+            AbortOnDropHandle::new(tokio::spawn(renewing))
+        });
+        let measuring = Arc::new(Measuring(Arc::clone(&site)));
+        let measured = self
+            .measuring
+            .map(|port| port.serve(measuring, shutdown.clone()));
+        let serving = self.server.serve(site, shutdown);
+        let mut serving = pin!(async {
+            match measured {
+                Some(measured) => {
+                    tokio::join!(serving, measured);
+                }
+                None => serving.await,
+            }
+        });
         let fed = tokio::select! {
             () = &mut serving => feed.await,
             fed = &mut feed => {
@@ -134,10 +171,16 @@ impl<S: NodeSource> Service for Site<S> {
 
     async fn answer(&self, request: Request<Bytes>) -> Answer {
         let answer = self.respond(&request).await;
+        self.count_refusal(&answer);
+        answer
+    }
+}
+
+impl<S> Site<S> {
+    pub(super) fn count_refusal(&self, answer: &Answer) {
         if let Some(reason) = refusal_of(answer.status()) {
             self.refusals.count(reason);
         }
-        answer
     }
 }
 

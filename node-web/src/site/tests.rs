@@ -3,6 +3,7 @@
 
 mod access;
 mod bounds;
+mod filters;
 mod lists;
 mod log_level;
 mod logs;

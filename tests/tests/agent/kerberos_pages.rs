@@ -18,6 +18,7 @@ use tests::node_process::NodeProcess;
 use tests::require;
 
 use crate::AGENT;
+use crate::pages_over_tls::{Stores, over_tls};
 
 const SECRET: &str = "a secret that nodes share\n";
 
@@ -47,6 +48,7 @@ struct Lab {
 /// A running node and the port of its pages.
 struct Node {
     web: u16,
+    scheme: &'static str,
     _process: NodeProcess,
 }
 
@@ -93,11 +95,21 @@ impl Lab {
 
     /// Starts a node, and waits until its pages are served.
     fn start(&self, rm: &ScriptedRm, change: impl FnOnce(&mut Properties)) -> Node {
+        self.start_with_files(rm, &[], change)
+    }
+
+    fn start_with_files(
+        &self,
+        rm: &ScriptedRm,
+        files: &[(&str, &Properties)],
+        change: impl FnOnce(&mut Properties),
+    ) -> Node {
         let kind = NodeKind::Agent(AGENT.into());
         let krb5 = self.realm.configuration().display().to_string();
         let environment = vec![("KRB5_CONFIG".to_owned(), krb5)];
         let prefix = "hadoop.http.authentication";
-        let node = NodeProcess::start_with(&kind, rm.address().port(), environment, |site| {
+        let port = rm.address().port();
+        let node = NodeProcess::start_with_files(&kind, port, environment, files, |site| {
             let secret = self.folder.path().join("secret");
             site.set(format!("{prefix}.type"), "kerberos")
                 .set(
@@ -111,13 +123,14 @@ impl Lab {
         let registered = rm.wait_registrations(1);
         Node {
             web: u16::try_from(registered.http_port.unwrap()).unwrap(),
+            scheme: if files.is_empty() { "http" } else { "https" },
             _process: node,
         }
     }
 
     /// Asks for a path, with this cache of tickets and more arguments of curl.
     fn curl(&self, node: &Node, path: &str, tickets: &str, more: &[&str]) -> Answer {
-        let url = format!("http://localhost:{}{path}", node.web);
+        let url = format!("{}://localhost:{}{path}", node.scheme, node.web);
         let output = Command::new("curl")
             .args(["--silent", "--include", "--max-time", "60"])
             .args(["--write-out", "\n%{http_code}"])
@@ -215,6 +228,29 @@ fn a_cookie_counts_on_each_node_with_the_secret_and_no_forged_one_does() {
     }
     let refused = lab.with_header(&node, "Cookie: hadoop.auth=forged");
     assert!(refused.text.contains("Invalid signature"), "{refused:?}");
+}
+
+#[test]
+fn tickets_and_cookies_are_good_over_tls() {
+    require!(kerberos, curl_with_kerberos);
+    let Some(stores) = Stores::new() else { return };
+    let (lab, rm) = (Lab::new(), ScriptedRm::start());
+    let files = [("ssl-server.xml", &stores.ssl_server())];
+    let node = lab.start_with_files(&rm, &files, over_tls);
+    let trusted = stores.certificate("first");
+    let negotiate = ["--negotiate", "--user", ":", "--cacert", &trusted];
+    for path in PATHS {
+        let proven = lab.curl(&node, path, &lab.alice, &negotiate);
+        assert_eq!(proven.status, 200, "{path}: {proven:?}");
+        let none = lab.curl(&node, path, "", &negotiate[3..]);
+        assert_eq!(none.status, 401, "{path}: {none:?}");
+    }
+    let proven = lab.curl(&node, "/node", &lab.alice, &negotiate);
+    let text = proven.text.to_ascii_lowercase();
+    assert!(text.contains("; path=/; secure; httponly"), "{text}");
+    let cookie = format!("Cookie: hadoop.auth={}", proven.cookie());
+    let known = ["--header", &cookie, "--cacert", &trusted];
+    assert_eq!(lab.curl(&node, "/node", "", &known).status, 200);
 }
 
 #[test]

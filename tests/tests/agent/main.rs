@@ -11,6 +11,7 @@
 //! | [`many_masters`] | hundreds of masters on one node's AMRMProxy |
 //! | [`mini_rm`] | `nm-agent rm` with simulated nodes and masters |
 //! | [`operate`] | the commands of operators: `nm-agent status` and its like |
+//! | [`pages_over_tls`] | pages of a node with `yarn.http.policy` = `HTTPS_ONLY` |
 //! | [`quickstart`] | `nm-agent quickstart` |
 //! | [`restart`] | the agent killed beside many containers, and how soon it serves again |
 //! | [`shell`] | `nm-agent shell` |
@@ -28,6 +29,7 @@ mod kerberos_pages;
 mod many_masters;
 mod mini_rm;
 mod operate;
+mod pages_over_tls;
 mod quickstart;
 mod restart;
 mod shell;

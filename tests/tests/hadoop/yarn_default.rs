@@ -95,7 +95,7 @@ const PROTECTION: &str = "a protection that the agent lacks";
 /// Values that the agent refuses, with the reason.
 #[rustfmt::skip] // One value a line: the table is read and searched line by line.
 const REFUSED: &[(&str, &str, &str)] = &[
-    ("yarn.http.policy", "HTTPS_ONLY", PROTECTION),
+    ("yarn.http.policy", "HTTPS_ONLY", OTHER_MISSING),
     ("yarn.intermediate-data-encryption.enable", "TRUE", PROTECTION),
     ("yarn.intermediate-data-encryption.enable", "true", PROTECTION),
     ("yarn.nodemanager.delete.thread-count", "-1", THROWS),
@@ -124,8 +124,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("yarn.nodemanager.resource.percentage-physical-cpu-limit", "0", THROWS),
     ("yarn.nodemanager.vmem-pmem-ratio", "-1", THROWS),
     ("yarn.nodemanager.vmem-pmem-ratio", "0", THROWS),
-    ("yarn.nodemanager.webapp.rest-csrf.enabled", "TRUE", PROTECTION),
-    ("yarn.nodemanager.webapp.rest-csrf.enabled", "true", PROTECTION),
     ("yarn.resourcemanager.connect.retry-interval.ms", "-1", THROWS),
     ("yarn.resourcemanager.ha.enabled", "TRUE", OTHER_MISSING),
     ("yarn.resourcemanager.ha.enabled", "true", OTHER_MISSING),

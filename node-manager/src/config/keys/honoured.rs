@@ -155,4 +155,11 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, YarnDefault, "yarn.nodemanager.runtime.linux.allowed-runtimes", Some("default"), List),
     key(Honoured, YarnDefault, "yarn.nodemanager.runtime.linux.type", None, Text),
     key(Honoured, YarnDefault, "yarn.nodemanager.webapp.rest-csrf.enabled", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.nodemanager.webapp.rest-csrf.custom-header", Some("X-XSRF-Header"), Text),
+    key(Honoured, YarnDefault, "yarn.nodemanager.webapp.rest-csrf.methods-to-ignore", Some("GET,OPTIONS,HEAD"), Text),
+    key(Honoured, Code, "yarn.nodemanager.webapp.rest-csrf.browser-useragents-regex", Some("^Mozilla.*,^Opera.*"), Text),
+    key(Honoured, YarnDefault, "yarn.nodemanager.webapp.xfs-filter.xframe-options", Some("SAMEORIGIN"), Text),
+    key(Honoured, YarnDefault, "yarn.nodemanager.webapp.cross-origin.enabled", Some("false"), Flag),
+    key(Honoured, YarnDefault, "yarn.nodemanager.webapp.https.address", Some("0.0.0.0:8044"), Address),
+    key(Honoured, Code, "yarn.nodemanager.agent.metrics.address", None, Address),
 ];

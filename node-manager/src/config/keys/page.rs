@@ -23,7 +23,8 @@ nobody knows. This page is made from the table that the agent itself reads by:
 const SSL_SERVER_HEAD: &str = "
 ## In `ssl-server.xml`
 
-Read from the file that `hadoop.ssl.server.conf` names, and from no other ([shuffle.md](shuffle.md)).
+Read from the file that `hadoop.ssl.server.conf` names, and from no other ([shuffle.md](shuffle.md)); for
+[pages](monitoring.md#over-tls) from `ssl-server.xml`, as in Hadoop.
 
 | Property | Default |
 |---|---|

@@ -128,7 +128,6 @@ fn where_hadoop_throws_the_agent_does_not_start() {
         ("container-executor.class", "x.MyExecutor"),
         ("hadoop.rpc.protection", "secret"),
         ("hadoop.security.authentication", "none"),
-        ("yarn.http.policy", "https_only"),
         ("yarn.http.policy", "HTTPS"),
     ] {
         assert_eq!(problems(&[(name, value)]).len(), 1, "{name} = {value}");

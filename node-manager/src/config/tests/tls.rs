@@ -113,6 +113,70 @@ fn the_settings_of_tls_are_read() {
     assert_eq!(plain.tls, None);
 }
 
+/// Turns TLS of pages on, and that of the shuffle off.
+const PAGES: [(&str, &str); 2] = [
+    ("yarn.http.policy", "https_only"),
+    ("mapreduce.shuffle.ssl.enabled", "false"),
+];
+
+#[test]
+fn pages_over_tls_have_their_own_address_and_ask_for_no_certificate() {
+    let folder = folder!();
+    let keys = folder.path("keys");
+    let stores = [("ssl.server.keystore.location", keys.as_str()), PASSWORD];
+    let address = "yarn.nodemanager.webapp.https.address";
+    let more = [
+        PAGES[0],
+        PAGES[1],
+        ("hadoop.ssl.require.client.cert", "true"),
+        ("hadoop.ssl.server.conf", "another.xml"),
+        ("yarn.nodemanager.webapp.address", "plain:1"),
+    ];
+    let config = folder.load(Some(&stores), &more).config.unwrap();
+    let addresses = &config.addresses;
+    assert_eq!(addresses.web_bind(), HostPort::new("0.0.0.0", 8044));
+    assert_eq!(addresses.web_property(), address);
+    let tls = config.web.tls.unwrap();
+    assert_eq!(tls.key_store.path, PathBuf::from(&keys));
+    assert_eq!(tls.clients, None);
+    // As Hadoop's servers of pages do with the default.
+    assert_eq!(tls.protocols, [Protocol::Tls12, Protocol::Tls13]);
+    let newest = ("hadoop.ssl.enabled.protocols", "TLSv1.3");
+    let config = folder.load(Some(&stores), &[PAGES[0], newest, (address, "n:9")]);
+    let config = config.config.unwrap();
+    assert_eq!(config.web.tls.unwrap().protocols, [Protocol::Tls13]);
+    assert_eq!(config.addresses.web, HostPort::new("n", 9));
+    // Without, none of it is read.
+    let config = folder.load(None, &[PAGES[1], (address, "n:9")]).config;
+    assert_eq!(config.unwrap().web.tls, None);
+}
+
+#[test]
+fn two_servers_of_one_file_tell_its_faults_once() {
+    let folder = folder!();
+    let missing = folder.path("missing");
+    let stores = [("ssl.server.keystore.location", missing.as_str()), PASSWORD];
+    let problem = folder.problem(&stores, &PAGES[..1]);
+    assert!(problem.contains("No such file"), "{problem}");
+}
+
+#[test]
+fn nodes_whose_pages_speak_tls_are_not_looked_at() {
+    let folder = folder!();
+    let keys = folder.path("keys");
+    let stores = [("ssl.server.keystore.location", keys.as_str()), PASSWORD];
+    let scheduling = "yarn.nodemanager.distributed-scheduling.enabled";
+    let more = [PAGES[0], PAGES[1], (scheduling, "true")];
+    let loaded = folder.load(Some(&stores), &more);
+    let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        warnings.iter().any(|it| it.contains("spread is in force")),
+        "{warnings:?}"
+    );
+    let placement = loaded.config.unwrap().amrm_proxy.proxy.allocator.placement;
+    assert_eq!(placement, sched::Placement::Spread);
+}
+
 #[test]
 fn without_ssl_server_xml_it_is_said_what_is_missing() {
     let folder = folder!();
@@ -221,10 +285,8 @@ fn old_versions_are_left_out_with_a_warning_and_none_is_a_problem() {
 #[test]
 fn every_property_of_ssl_server_xml_in_the_table_is_read() {
     let properties = keys::SSL_SERVER.properties(&[]);
-    let outer = keys::TABLE.properties(&[("hadoop.ssl.require.client.cert", "true")]);
-    let mut outer = PropertyReader::new(&outer, &keys::TABLE);
     let mut reader = PropertyReader::new(&properties, &keys::SSL_SERVER);
-    read_tls::read(&mut outer, &mut reader);
+    read_tls::read(&mut reader, true, Some(vec![Protocol::Tls12]));
     let (_, _, asked) = reader.finish();
     let unread: Vec<_> = keys::SSL_SERVER
         .all()

@@ -26,7 +26,7 @@ const SEARCH_CHARS_MAX: usize = 128;
 
 /// Pages with a form that asks for themselves.
 const LIST_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; \
-     form-action 'self'; frame-ancestors 'self'";
+     form-action 'self'";
 
 /// Choice of rows, from the parameters of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -243,14 +243,13 @@ fn a_file_is_read_in_the_encoding_that_it_declares() {
 }
 
 /// Settings that ask for a protection that the agent lacks.
-const UNPROTECTED: [(&str, &str); 5] = [
+const UNPROTECTED: [(&str, &str); 4] = [
     ("yarn.nodemanager.runtime.linux.sandbox-mode", "enforcing"),
     (
         "hadoop.security.saslproperties.resolver.class",
         "org.apache.hadoop.security.IngressPortBasedResolver",
     ),
     ("yarn.intermediate-data-encryption.enable", "true"),
-    ("yarn.nodemanager.webapp.rest-csrf.enabled", "true"),
     ("hadoop.http.authentication.type", "org.example.Handler"),
 ];
 
