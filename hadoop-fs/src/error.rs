@@ -170,6 +170,29 @@ impl FsError {
         }
     }
 
+    /// Returns whether the user's token is missing, has ended or was cancelled: the step may succeed
+    /// with another token.
+    #[must_use]
+    pub fn is_of_token(&self) -> bool {
+        match self {
+            Self::Remote { class, .. } => class.ends_with(INVALID_TOKEN),
+            // The client puts what ends a negotiation into its own text.
+            Self::Client { message, .. } | Self::Denied { message, .. } => {
+                message.contains(INVALID_TOKEN)
+            }
+            Self::UnsupportedScheme { .. }
+            | Self::WithoutHdfs { .. }
+            | Self::Authentication { .. }
+            | Self::NoHost { .. }
+            | Self::NotFound { .. }
+            | Self::Exists { .. }
+            | Self::TimedOut { .. }
+            | Self::TooMany { .. }
+            | Self::Io { .. }
+            | Self::Worker { .. } => false,
+        }
+    }
+
     /// Returns whether the same step may succeed later: the connection failed, not the request.
     #[must_use]
     pub fn is_resumable(&self) -> bool {
@@ -189,6 +212,10 @@ impl FsError {
         }
     }
 }
+
+/// End of the name of Hadoop's class of the exception about tokens
+/// (`SecretManager$InvalidToken`).
+const INVALID_TOKEN: &str = "InvalidToken";
 
 /// Exceptions of a NameNode that is starting or on standby (Hadoop: `RetryPolicies`).
 pub(crate) const RESUMABLE_EXCEPTIONS: [&str; 3] = [

@@ -5,7 +5,7 @@
 //!  begin        container_ended …         finish          upload succeeded, or failed for good
 //!  ──────► collecting ──────────────────► finished ─────► forgotten
 //!            │  ▲                           │  ▲
-//!  interval  ▼  │ uploaded or failed        ▼  │ failed: again after a pause
+//!  interval  ▼  │ uploaded or failed        ▼  │ failed: again after a pause, or with other tokens
 //!          uploading                      uploading
 //! ```
 
@@ -77,6 +77,10 @@ struct Entry {
     is_uploading: bool,
     /// Failures in a row of the last upload.
     failures: usize,
+    /// End of the wait for other tokens, once the last upload has failed for want of them.
+    wants_tokens_until: Option<Instant>,
+    /// Whether tokens have come since the upload that is under way began.
+    has_new_tokens: bool,
 }
 
 /// Applications whose logs are aggregated.
@@ -90,6 +94,8 @@ pub(crate) struct Schedule {
     roll_interval: Option<Duration>,
     /// Uploads of one user at once.
     per_user_max: usize,
+    /// Longest wait of a last upload for other tokens; `None`: there is none.
+    token_wait: Option<Duration>,
     is_stopping: bool,
 }
 
@@ -101,8 +107,14 @@ impl Schedule {
             timers: BTreeSet::new(),
             roll_interval,
             per_user_max,
+            token_wait: None,
             is_stopping: false,
         }
+    }
+
+    /// Has last uploads whose token is refused wait for another one, at most so long.
+    pub(crate) fn with_token_wait(self, token_wait: Option<Duration>) -> Self {
+        Self { token_wait, ..self }
     }
 
     /// Begins the aggregation of an application. Without effect for a known one.
@@ -125,6 +137,8 @@ impl Schedule {
                 is_finished: false,
                 is_uploading: false,
                 failures: 0,
+                wants_tokens_until: None,
+                has_new_tokens: false,
             });
             self.set_timer(id, interval, now);
         }
@@ -164,6 +178,19 @@ impl Schedule {
         None
     }
 
+    /// Records that the application has other tokens. An upload that waits for them becomes due.
+    pub(crate) fn tokens_came(&mut self, id: ApplicationId) {
+        let Some(entry) = self.applications.get_mut(&id) else {
+            return;
+        };
+        entry.has_new_tokens = entry.is_uploading;
+        if let Some(until) = entry.wants_tokens_until
+            && self.timers.remove(&(until, id))
+        {
+            self.queue(id);
+        }
+    }
+
     /// From now on no failed upload is tried again, and no rolling one begins.
     pub(crate) fn stop(&mut self) {
         self.is_stopping = true;
@@ -196,6 +223,7 @@ impl Schedule {
         let (_, id) = self.turns.next(|under_way| under_way < per_user_max)?;
         let entry = self.applications.get_mut(&id)?;
         entry.is_uploading = true;
+        entry.has_new_tokens = false;
         Some(entry.upload(id))
     }
 
@@ -216,6 +244,9 @@ impl Schedule {
                 entry.failures = 0;
                 entry.settle(upload, uploaded);
                 self.remember(id, uploaded);
+            }
+            Err(error) if upload.is_last && self.token_wait.is_some() && error.is_of_token() => {
+                pause = entry.pause_for_tokens(self.token_wait, now);
             }
             Err(_) => {
                 entry.failures += 1;
@@ -311,6 +342,18 @@ impl Entry {
             is_last: self.is_finished,
             is_rolling: self.is_rolling,
         }
+    }
+
+    /// Returns how long the last upload waits for other tokens, from the first time on that it wants
+    /// them; `None`: it gives up.
+    fn pause_for_tokens(&mut self, wait: Option<Duration>, now: Instant) -> Option<Duration> {
+        let until = now.checked_add(wait?)?;
+        let until = *self.wants_tokens_until.get_or_insert(until);
+        if self.has_new_tokens {
+            return Some(Duration::ZERO);
+        }
+        let left = until.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
     }
 
     /// The logs of an ended container are complete with an upload that has taken all of them.

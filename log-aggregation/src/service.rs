@@ -18,6 +18,9 @@ pub struct ServiceConfig {
     pub threads_max: usize,
     /// Interval of the uploads of applications that run for long; `None`: at their end only.
     pub roll_interval: Option<Duration>,
+    /// Longest wait of a last upload for other tokens, where the file system refuses those of the
+    /// application; `None`: it is tried again as after any failure.
+    pub token_wait: Option<Duration>,
 }
 
 /// Receiver of outcomes, called on the threads of the service. It may wait.
@@ -59,7 +62,8 @@ impl LogAggregation {
     ) -> io::Result<Self> {
         let per_user_max = config.threads_max.max(1).div_ceil(2);
         let uploads = Uploads {
-            schedule: Schedule::new(config.roll_interval, per_user_max),
+            schedule: Schedule::new(config.roll_interval, per_user_max)
+                .with_token_wait(config.token_wait),
             has_ended: false,
         };
         let pool_config = PoolConfig {
@@ -97,6 +101,12 @@ impl LogAggregation {
     pub fn container_ended(&self, end: &ContainerEnd) {
         self.pool
             .change(|uploads| (0, uploads.schedule.container_ended(end)));
+    }
+
+    /// Records that an application has other tokens for file systems.
+    pub fn tokens_came(&self, application: ApplicationId) {
+        self.pool
+            .change(|uploads| (1, uploads.schedule.tokens_came(application)));
     }
 
     /// Orders the last upload of an application, whose containers have ended. An outcome with

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use dir_handle::DirHandle;
+use hadoop_fs::FsError;
 use localize::NodeDirs;
 use records::{ApplicationId, ContainerName, EpochMillis};
 
@@ -145,8 +146,33 @@ impl UploadError {
     }
 }
 
+impl UploadError {
+    /// Returns whether the file system refuses the user's token, or there is none: another one may
+    /// do.
+    #[must_use]
+    pub fn is_of_token(&self) -> bool {
+        let source = self.source.get_ref();
+        let source = source.and_then(|source| source.downcast_ref::<FsError>());
+        source.is_some_and(FsError::is_of_token)
+    }
+}
+
 #[cfg(test)]
 impl UploadError {
+    /// Returns the error of a file system that refuses a token.
+    pub(crate) fn of_token() -> Self {
+        let refused = FsError::Remote {
+            step: "create",
+            uri: "hdfs://nn/logs".to_owned(),
+            class: "org.apache.hadoop.security.token.SecretManager$InvalidToken".to_owned(),
+            message: "token expired".to_owned(),
+        };
+        Self {
+            source: refused.into(),
+            ..Self::for_test()
+        }
+    }
+
     /// Returns some error.
     pub(crate) fn for_test() -> Self {
         Self {

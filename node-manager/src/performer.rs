@@ -198,6 +198,9 @@ impl Performer {
     fn pass_tokens(&self, id: ApplicationId, tokens: Vec<Token>) {
         if let Some(secret) = self.tokens.add(id, tokens) {
             self.file_workers.renew(&id.to_string(), &secret);
+            if let Some(logs) = &self.logs {
+                logs.tokens_came(id);
+            }
         }
     }
 

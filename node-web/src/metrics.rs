@@ -295,6 +295,12 @@ impl Metrics {
         self.kerberos.watch(&Maker(&self.registry), Box::new(read));
     }
 
+    /// Counts applications whose credentials of the ResourceManager are not taken; without effect
+    /// in a cluster without Kerberos.
+    pub fn count_refused_credentials(&self, applications: u64) {
+        self.kerberos.count_refused_credentials(applications);
+    }
+
     /// Makes `read` the source of the counts of traces, at each request for them. The first call
     /// counts, and makes them.
     pub fn watch_traces(&self, read: impl Fn() -> TraceReading + Send + Sync + 'static) {

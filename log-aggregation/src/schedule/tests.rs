@@ -91,6 +91,87 @@ fn a_last_upload_that_fails_is_tried_again_after_pauses_and_then_given_up() {
     assert!(schedule.next(now + HOUR).is_none());
 }
 
+fn refused_token() -> Result<Uploaded, UploadError> {
+    Err(UploadError::of_token())
+}
+
+/// Returns a schedule whose last upload is under way, with the upload.
+fn with_last_upload(wait: Option<Duration>, now: Instant) -> (Schedule, Upload) {
+    let mut schedule = Schedule::new(None, 1).with_token_wait(wait);
+    begin(&mut schedule, 1, "joe", "", now);
+    schedule.finish(application(1));
+    let upload = schedule.next(now).unwrap();
+    (schedule, upload)
+}
+
+#[test]
+fn a_last_upload_whose_token_is_refused_waits_for_another_one() {
+    let mut now = Instant::now();
+    let (mut schedule, mut upload) = with_last_upload(Some(HOUR), now);
+    for _ in 0..5 {
+        let outcome = schedule.uploaded(&upload, refused_token(), now).unwrap();
+        assert!(!outcome.is_last);
+        now += HOUR / 6;
+        assert!(schedule.next(now).is_none());
+        schedule.tokens_came(application(2));
+        assert!(schedule.next(now).is_none(), "of another application");
+        schedule.tokens_came(application(1));
+        upload = schedule.next(now).unwrap();
+        assert!(schedule.next(now + HOUR).is_none(), "once for each");
+    }
+    let outcome = schedule.uploaded(&upload, Ok(Uploaded::default()), now);
+    assert!(outcome.unwrap().is_last);
+    schedule.tokens_came(application(1));
+    assert!(schedule.next(now + HOUR).is_none());
+}
+
+#[test]
+fn the_wait_for_a_token_ends_with_one_more_upload() {
+    let now = Instant::now();
+    let (mut schedule, upload) = with_last_upload(Some(HOUR), now);
+    schedule.uploaded(&upload, refused_token(), now);
+    let half = now + HOUR / 2;
+    schedule.tokens_came(application(1));
+    let upload = schedule.next(half).unwrap();
+    schedule.uploaded(&upload, refused_token(), half);
+    assert_eq!(schedule.next_deadline(), Some(now + HOUR));
+    let end = now + HOUR;
+    let upload = schedule.next(end).unwrap();
+    let outcome = schedule.uploaded(&upload, refused_token(), end).unwrap();
+    assert!(outcome.is_last);
+    assert!(!schedule.has_last_uploads());
+}
+
+#[test]
+fn tokens_that_come_during_an_upload_are_tried_at_once() {
+    let now = Instant::now();
+    let (mut schedule, upload) = with_last_upload(Some(HOUR), now);
+    schedule.tokens_came(application(1));
+    schedule.uploaded(&upload, refused_token(), now);
+    let upload = schedule.next(now).unwrap();
+    schedule.uploaded(&upload, refused_token(), now);
+    assert!(schedule.next(now).is_none());
+}
+
+#[test]
+fn nothing_waits_for_tokens_at_a_stop_or_without_a_wait() {
+    let now = Instant::now();
+    let (mut schedule, upload) = with_last_upload(Some(HOUR), now);
+    schedule.uploaded(&upload, refused_token(), now);
+    schedule.stop();
+    let upload = schedule.next(now).unwrap();
+    let outcome = schedule.uploaded(&upload, refused_token(), now).unwrap();
+    assert!(outcome.is_last);
+    let (mut schedule, upload) = with_last_upload(Some(Duration::ZERO), now);
+    let outcome = schedule.uploaded(&upload, refused_token(), now).unwrap();
+    assert!(outcome.is_last);
+    // In a cluster without tokens it is a failure as any other.
+    let (mut schedule, upload) = with_last_upload(None, now);
+    let outcome = schedule.uploaded(&upload, refused_token(), now).unwrap();
+    assert!(!outcome.is_last);
+    assert_eq!(schedule.next_deadline(), Some(now + PAUSES[0]));
+}
+
 #[test]
 fn a_stop_ends_the_pauses() {
     let now = Instant::now();

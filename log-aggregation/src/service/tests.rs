@@ -99,6 +99,7 @@ fn a_destination_that_hangs_for_one_user_holds_up_nobody_else() {
     let config = ServiceConfig {
         threads_max: 4,
         roll_interval: None,
+        token_wait: None,
     };
     let service = LogAggregation::start(config, uploader, listener).unwrap();
     for number in 1..=5 {
@@ -124,6 +125,7 @@ fn what_is_not_known_is_answered_at_once() {
     let config = ServiceConfig {
         threads_max: 1,
         roll_interval: None,
+        token_wait: None,
     };
     let listener: Listener = Box::new(|outcome| panic!("{outcome:?}"));
     let service = LogAggregation::start(config, uploader, listener).unwrap();

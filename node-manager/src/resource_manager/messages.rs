@@ -169,10 +169,14 @@ pub(super) fn master_key(key: Option<MasterKeyProto>) -> Option<MasterKey> {
 }
 
 /// Reads the orders in a heartbeat's answer. Invalid entries are left out, with one log line for
-/// each list: the others still count.
+/// each list: the others still count. Returns as well how many applications' credentials are left
+/// out.
 #[must_use]
-pub(super) fn orders(response: &NodeHeartbeatResponseProto) -> HeartbeatOrders {
-    HeartbeatOrders {
+pub(super) fn orders(response: &NodeHeartbeatResponseProto) -> (HeartbeatOrders, usize) {
+    let credentials = &response.system_credentials_for_apps;
+    let tokens = read_tokens(credentials);
+    let refused = credentials.len().saturating_sub(tokens.len());
+    let orders = HeartbeatOrders {
         acknowledged: read_all(
             "containers_to_be_removed_from_nm",
             &response.containers_to_be_removed_from_nm,
@@ -200,8 +204,9 @@ pub(super) fn orders(response: &NodeHeartbeatResponseProto) -> HeartbeatOrders {
             .resource
             .as_ref()
             .and_then(|resource| Resource::try_from(resource).ok()),
-        tokens: read_tokens(&response.system_credentials_for_apps),
-    }
+        tokens,
+    };
+    (orders, refused)
 }
 
 /// Reads the tokens for file systems of all applications that fit into the limits.

@@ -77,7 +77,14 @@ pub enum RegistrationRefused {
 #[derive(Debug)]
 pub enum Answer {
     /// The node follows orders, and verifies tokens with new keys, if there are some.
-    GoOn(Box<HeartbeatOrders>, NewKeys),
+    GoOn {
+        /// Orders of the ResourceManager.
+        orders: Box<HeartbeatOrders>,
+        /// Keys of tokens from now on.
+        keys: NewKeys,
+        /// Number of applications whose credentials are left out.
+        refused_credentials: usize,
+    },
     /// The node must register again.
     Resync,
     /// The node must shut down.
@@ -211,14 +218,18 @@ impl Session {
             NodeActionProto::Resync => return Answer::Resync,
             NodeActionProto::Normal => {}
         }
-        let orders = messages::orders(&response);
+        let (orders, refused_credentials) = messages::orders(&response);
         self.response_id = response.response_id();
         self.take_credentials(&response);
         let keys = NewKeys {
             container_token: messages::master_key(response.container_token_master_key),
             nm_token: messages::master_key(response.nm_token_master_key),
         };
-        Answer::GoOn(Box::new(orders), keys)
+        Answer::GoOn {
+            orders: Box::new(orders),
+            keys,
+            refused_credentials,
+        }
     }
 
     /// Takes the number of an answer's system credentials. If it has some, it is acknowledged once

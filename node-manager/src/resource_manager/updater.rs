@@ -349,8 +349,14 @@ impl<T: ResourceTracker> NodeStatusUpdater<T> {
         }
         let why = refusals::cut(response.diagnostics_message());
         match self.session.answered(response) {
-            Answer::GoOn(orders, keys) => {
+            Answer::GoOn {
+                orders,
+                keys,
+                refused_credentials,
+            } => {
                 self.parts.secrets.roll(keys);
+                let refused = u64::try_from(refused_credentials).unwrap_or(u64::MAX);
+                self.parts.metrics.count_refused_credentials(refused);
                 let answered = move |core: &mut Core, now| {
                     core.heartbeat_answered(&delivery, *orders, now);
                 };

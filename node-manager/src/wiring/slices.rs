@@ -194,6 +194,10 @@ pub(super) fn log_uploader(
     let threads = ServiceConfig {
         threads_max: count(logs.threads_max),
         roll_interval: logs.roll_interval_seconds.map(Duration::from_secs),
+        token_wait: config
+            .kerberos
+            .is_some()
+            .then(|| Duration::from_millis(log_retain_ms(config))),
     };
     let uploader = Uploader {
         dirs: dirs.clone(),

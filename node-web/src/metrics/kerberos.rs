@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use prometheus::{Gauge, IntGauge};
+use prometheus::{Gauge, IntCounter, IntGauge};
 
 use super::family::Maker;
 
@@ -22,6 +22,7 @@ type Read = dyn Fn() -> LoginReading + Send + Sync;
 struct Watched {
     age: Gauge,
     failing: IntGauge,
+    refused_credentials: IntCounter,
     read: Box<Read>,
 }
 
@@ -42,8 +43,19 @@ impl KerberosSeries {
                 "nm_agent_kerberos_login_failing",
                 "1 while the node's last login to Kerberos has failed.",
             ),
+            refused_credentials: maker.counter(
+                "nm_agent_kerberos_refused_credentials_total",
+                "Applications whose credentials the RM sent in a heartbeat's answer and the node did \
+                 not take: too many bytes, or no credentials.",
+            ),
             read,
         });
+    }
+
+    pub(super) fn count_refused_credentials(&self, applications: u64) {
+        if let Some(watched) = self.0.get() {
+            watched.refused_credentials.inc_by(applications);
+        }
     }
 
     pub(super) fn refresh(&self) {

@@ -396,8 +396,11 @@ fn a_login_has_series_only_where_there_is_one() {
     const AGE: &str = "nm_agent_kerberos_login_age_seconds";
     const FAILING: &str = "nm_agent_kerberos_login_failing";
     let metrics = Metrics::new();
+    const REFUSED: &str = "nm_agent_kerberos_refused_credentials_total";
+    metrics.count_refused_credentials(1);
     let found = values(&metrics);
-    assert!(!found.contains_key(AGE) && !found.contains_key(FAILING));
+    let names = [AGE, FAILING, REFUSED];
+    assert!(names.iter().all(|name| !found.contains_key(*name)));
     let asked = std::sync::atomic::AtomicU64::new(0);
     metrics.watch_login(move || {
         let times = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -409,5 +412,7 @@ fn a_login_has_series_only_where_there_is_one() {
     let found = values(&metrics);
     assert!(found[AGE].is_nan() && found[FAILING] == 1.0);
     let found = values(&metrics);
-    assert!(found[AGE] == 1.5 && found[FAILING] == 0.0);
+    assert!(found[AGE] == 1.5 && found[FAILING] == 0.0 && found[REFUSED] == 0.0);
+    metrics.count_refused_credentials(2);
+    assert_eq!(values(&metrics)[REFUSED], 2.0);
 }

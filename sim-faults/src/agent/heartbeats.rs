@@ -131,7 +131,9 @@ impl Agent {
             }
             (Pending::Heartbeat(delivery), Reply::Heartbeat(response)) => {
                 match self.shell.session.answered(*response) {
-                    Answer::GoOn(mut orders, keys) => {
+                    Answer::GoOn {
+                        mut orders, keys, ..
+                    } => {
                         self.shell.secrets.roll(keys);
                         self.add_orders(&mut orders, ground, context);
                         self.observe_orders(&orders, context);

@@ -115,7 +115,7 @@ impl Agent {
                 .session
                 .heartbeat(report, Sample::default(), keys);
         match self.shell.session.answered(rm.heartbeat(request, now)) {
-            Answer::GoOn(orders, keys) => {
+            Answer::GoOn { orders, keys, .. } => {
                 self.shell.secrets.roll(keys);
                 self.shell.core.heartbeat_answered(&delivery, *orders, now);
                 self.settle(news);

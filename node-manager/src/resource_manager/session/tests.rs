@@ -138,9 +138,16 @@ fn credentials_within_the_limits_are_read_and_others_are_left_out() {
         system_credentials_for_apps: entries,
         ..NodeHeartbeatResponseProto::default()
     };
-    let Answer::GoOn(orders, _) = session().answered(response) else {
+    let answer = session().answered(response);
+    let Answer::GoOn {
+        orders,
+        refused_credentials,
+        ..
+    } = answer
+    else {
         panic!("not an order to go on");
     };
+    assert_eq!(refused_credentials, 13);
     let read: Vec<i32> = orders.tokens.iter().map(|(id, _)| id.id).collect();
     let expected: Vec<i32> = [1].into_iter().chain(4..14).collect();
     assert_eq!(read, expected);
