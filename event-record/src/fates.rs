@@ -120,7 +120,8 @@ impl Fates {
                 fate.killed += 1;
                 fate.lost_ms = fate.lost_ms.saturating_add(*ran_ms);
             }
-            Note::LargerThanNode { .. }
+            Note::Passed { .. }
+            | Note::LargerThanNode { .. }
             | Note::Retried { .. }
             | Note::Promoted(_)
             | Note::Demoted(_) => {}

@@ -148,6 +148,7 @@ impl Lives {
             | Event::CleanedUp(_)
             | Event::Start(_)
             | Event::RetryPolicy { .. }
+            | Event::RunProfile { .. }
             | Event::CanRollBack { .. }
             | Event::Restart(_)
             | Event::Kill { .. }

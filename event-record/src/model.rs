@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use records::{ContainerExitStatus, ContainerId, EpochMillis, MonoMillis, Now};
 use sched::{
-    Action, ContainerQueuingLimit, ContainerScheduler, ContainerState, Event, RuntimeSettings,
-    SnapshotError,
+    Action, ContainerQueuingLimit, ContainerScheduler, ContainerState, Event, QueueOrder,
+    RuntimeSettings, SnapshotError,
 };
 
 use crate::fates::Fates;
@@ -23,6 +23,8 @@ use crate::lives::{Known, Lives};
 pub struct OtherSettings {
     /// Opportunistic containers that may wait on the node.
     pub queue_length_max: Option<usize>,
+    /// Order of the waiting opportunistic containers.
+    pub queue_order: Option<QueueOrder>,
     /// Whether victims are frozen instead of killed.
     pub freeze_victims: Option<bool>,
     /// Milliseconds that a container may stay frozen.
@@ -35,6 +37,7 @@ impl OtherSettings {
     fn runtime(&self, recorded: RuntimeSettings) -> RuntimeSettings {
         RuntimeSettings {
             queue_length_max: self.queue_length_max.unwrap_or(recorded.queue_length_max),
+            queue_order: self.queue_order.unwrap_or(recorded.queue_order),
             pause_max_ms: self.pause_max_ms.unwrap_or(recorded.pause_max_ms),
             ..recorded
         }

@@ -6,7 +6,7 @@
 use std::ops::Deref;
 
 use records::{ContainerName, Now, Resource};
-use sched::{Action, ContainerScheduler, Event, RecoveredContainer, Refusal};
+use sched::{Action, ContainerScheduler, Event, LearntRuns, RecoveredContainer, Refusal};
 
 use crate::form::{Entry, Input, Step};
 
@@ -104,6 +104,12 @@ impl RecordedScheduler {
     ) -> Result<(), Refusal> {
         self.begin_anew();
         self.scheduler.recover(containers, now, actions)
+    }
+
+    /// See [`ContainerScheduler::recall_runs`]. A record begins after it.
+    pub fn recall_runs(&mut self, learnt: &LearntRuns) -> bool {
+        self.begin_anew();
+        self.scheduler.recall_runs(learnt)
     }
 
     fn begin_if_due(&mut self, now: Now) {

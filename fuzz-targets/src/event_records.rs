@@ -20,6 +20,7 @@ pub(crate) const TARGET: Target = Target {
 
 const OTHER: OtherSettings = OtherSettings {
     queue_length_max: Some(1),
+    queue_order: Some(sched::QueueOrder::LeastLeft),
     freeze_victims: Some(true),
     pause_max_ms: Some(10),
     limit_length: Some(1),

@@ -6,14 +6,19 @@
 //! - [`ContextBudget`]: limits on each context and on all that the node keeps; a [`HeldContext`]
 //!   takes its share, which its drop returns from whatever thread has launched the container
 //!
+//! - [`LaunchContext::run_profile`]: what a context tells of how long its container runs
+//!
 //! In: messages of `wire`, and users. Out: values, or the refusal for the AM. Owns the account and
 //! nothing else. May not know containers, their states, or who keeps a context for how long.
 
 mod budget;
+mod run_profile;
 
 pub use budget::{
     ContextBudget, ContextLimits, ContextRefused, ContextShare, HeldContext, HeldList,
 };
+
+pub use run_profile::EXPECTED_RUN_VARIABLE;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -31,6 +31,7 @@
 //! | `drain` | the drain of the node: modes, time limit, and what is told about it |
 //! | `draining` | orders to drain the node |
 //! | `operator` | what operators ask and order through the admin socket |
+//! | `run_lengths` | how long containers run: what launch contexts tell, and its record |
 //! | `runtimes` | the runtime that a container asks for |
 //! | `services` | what auxiliary services learn of containers |
 //! | `token`, `messages` | container tokens as they come in, messages as they go out |
@@ -77,6 +78,7 @@ mod remember;
 mod report;
 mod resource_manager;
 mod restore;
+mod run_lengths;
 mod runtimes;
 mod services;
 mod settings;
@@ -151,6 +153,8 @@ pub struct Core {
     logs: logs::Logs,
     /// Records for the next agent.
     recorder: Recorder,
+    /// Record of how long containers run, as stored last.
+    stored_runs: run_lengths::StoredRuns,
     /// Works of an earlier agent that go on step by step.
     careful: careful::Careful,
     /// Tokens that the ResourceManager has got anew, of applications here and elsewhere.
@@ -215,6 +219,7 @@ impl Core {
             condition,
             logs: logs::Logs::default(),
             recorder,
+            stored_runs: run_lengths::StoredRuns::default(),
             careful: careful::Careful::default(),
             system_tokens: BTreeMap::new(),
             keep_alive: keep_alive::KeepAlive::default(),

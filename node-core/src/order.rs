@@ -11,7 +11,8 @@ use records::{ApplicationId, ContainerId, ContainerName, EpochMillis};
 use sched::ContainerSpec;
 
 use crate::recovery::{
-    ApplicationRecord, ContextRecord, DrainRecord, StartRecord, StateRecord, SuspectsRecord,
+    ApplicationRecord, ContextRecord, DrainRecord, LearntRunsRecord, StartRecord, StateRecord,
+    SuspectsRecord,
 };
 
 /// Order to make links in a container's work folder.
@@ -77,6 +78,8 @@ pub enum StoreOrder {
     LogsSettled(ContainerName),
     /// The node is drained; `None`: it is in service.
     Drain(Option<Box<DrainRecord>>),
+    /// What was learnt of how long containers run.
+    LearntRuns(Box<LearntRunsRecord>),
     /// Works that may have crashed the agent; `None`: none is known.
     Suspects(Option<Box<SuspectsRecord>>),
 }

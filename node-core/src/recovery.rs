@@ -17,9 +17,9 @@ mod work;
 pub use decide::{Decided, Leftover, Recovered, decide};
 pub use record::{
     AclRecord, ApplicationRecord, ApplicationStage, ContextRecord, DrainRecord, EndedProcess,
-    Ending, KeyRecord, KeysRecord, LocalizingRecord, RecordError, RestartingRecord,
-    ServiceDataRecord, SetupRecord, Stage, StartRecord, StateRecord, StoredContainer,
-    SuspectsRecord, decode, encode,
+    Ending, KeyRecord, KeysRecord, LearntCommandRecord, LearntHintsRecord, LearntRunsRecord,
+    LocalizingRecord, RecordError, RestartingRecord, ServiceDataRecord, SetupRecord, Stage,
+    StartRecord, StateRecord, StoredContainer, SuspectsRecord, decode, encode,
 };
 pub use record_clock::{RecordClock, boot_number};
 pub(crate) use record_clock::{deadline, past};

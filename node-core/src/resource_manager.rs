@@ -141,6 +141,7 @@ impl Core {
     /// Returns the node's part of `nodeHeartbeat`.
     pub fn heartbeat_report(&mut self, now: Now) -> HeartbeatReport {
         self.must_feed(Event::EstimateWaits, now);
+        self.remember_runs(now);
         HeartbeatReport {
             containers: self.heartbeat_statuses(),
             increased: self.increases.all(),

@@ -22,8 +22,8 @@ use super::{Core, Followups};
 use crate::applications::ApplicationState;
 use crate::container::Container;
 use crate::recovery::{
-    ApplicationRecord, ApplicationStage, DrainRecord, Judgement, Recovered, StateRecord, deadline,
-    past,
+    ApplicationRecord, ApplicationStage, DrainRecord, Judgement, LearntRunsRecord, Recovered,
+    StateRecord, deadline, past,
 };
 use crate::setups::Setups;
 
@@ -46,6 +46,8 @@ pub struct RestoredState {
     pub settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     /// Drain of the node; `None`: it is in service.
     pub drain: Option<DrainRecord>,
+    /// What was learnt of how long containers run; `None`: no record of it.
+    pub learnt_runs: Option<LearntRunsRecord>,
     /// Works that do not go on at once.
     pub judgement: Judgement,
 }
@@ -61,8 +63,12 @@ impl Core {
             leftovers,
             settled_logs,
             drain,
+            learnt_runs,
             judgement,
         } = state;
+        if let Some(record) = learnt_runs {
+            self.restore_runs(&record);
+        }
         self.recorder.continue_from(arrivals);
         self.logs.settle(settled_logs);
         for (name, size) in leftovers {
@@ -276,8 +282,12 @@ impl Core {
             return;
         };
         let container = self.containers.get(&id);
+        let profile = container.and_then(|of| of.setups.run_profile(&of.user));
         if let Some(policy) = container.and_then(|container| container.setups.policy()) {
             self.follow_policy(id, policy, now);
+        }
+        if let Some(profile) = profile {
+            self.tell_run_profile(id, profile, now);
         }
         self.go_on_with_reinit(id, now);
         if matches!(summary.state, ContainerState::Done(_)) {

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use launch_context::{HeldContext, ServiceData};
-use localize::{LocalizedResource, ResourceSpec, SetNumber, UsedSets};
-use sched::ContainerRetryContext;
+use localize::{LocalizedResource, ResourceSpec, SetNumber, UsedSets, UserName};
+use sched::{ContainerRetryContext, RunProfile};
 
 use crate::setup_state::{NextContext, Setup, SetupState, Step};
 
@@ -119,6 +119,11 @@ impl Setups {
     /// Returns the retry policy in force, if the launch context is kept.
     pub(crate) fn policy(&self) -> Option<ContainerRetryContext> {
         Some(self.context.as_ref()?.context.retry.clone())
+    }
+
+    /// Returns what the launch context in force tells of how long the container runs, if it is kept.
+    pub(crate) fn run_profile(&self, user: &UserName) -> Option<RunProfile> {
+        Some(self.context.as_ref()?.context.run_profile(user))
     }
 
     /// Returns the sets that the container uses or may go back to; `None`: it has no resources.

@@ -7,6 +7,7 @@ mod logs;
 mod recovery;
 mod reinit;
 mod resource_manager;
+mod run_lengths;
 mod services;
 mod tokens;
 mod workers;

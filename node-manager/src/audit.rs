@@ -8,7 +8,7 @@ use std::time::Instant;
 use node_core::{Asker, Observed, ReinitStage};
 use records::{ApplicationAttemptId, ContainerExitStatus, ContainerId};
 use refusals::Pace;
-use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
+use sched::{Completion, Note, PassReason, PauseEnd, RejectReason, ShedReason};
 
 /// Lines a second about refused tokens of one kind. A peer that tries many gets a line that says
 /// how many were left out.
@@ -192,6 +192,18 @@ fn note(note: &Note) {
         } => {
             tracing::info!(container = %id, %execution_type, queue_wait_ms, reported_wait_ms, estimated_wait_ms, resumed, "started");
         }
+        Note::Passed { id, passed, reason } => match reason {
+            PassReason::Order {
+                order,
+                expected_ms,
+                passed_expected_ms,
+            } => {
+                tracing::info!(container = %id, %passed, %order, expected_ms, passed_expected_ms, "starts before one that waits longer");
+            }
+            PassReason::Backfill { room_in_ms } => {
+                tracing::info!(container = %id, %passed, room_in_ms, "starts before one that does not fit and is not expected to start later for it");
+            }
+        },
         Note::LargerThanNode { id, asked, node } => tracing::warn!(
             container = %id,
             %asked,

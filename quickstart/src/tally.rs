@@ -144,7 +144,8 @@ impl Tally {
                 };
                 self.lose(id, node, at, why);
             }
-            Note::LargerThanNode { .. }
+            Note::Passed { .. }
+            | Note::LargerThanNode { .. }
             | Note::Drained { .. }
             | Note::PausedKilled { .. }
             | Note::Retried { .. }

@@ -12,7 +12,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Now, Resource};
 use sched::{
     Action, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec, Event, KillReason, Note,
-    QUEUE_LENGTH_MAX,
+    QUEUE_LENGTH_MAX, QueueOrder,
 };
 use test_support::ids::container_of;
 
@@ -23,6 +23,7 @@ struct Node {
     scheduler: ContainerScheduler,
     actions: Vec<Action>,
     last_number: i64,
+    order: QueueOrder,
     spent: Duration,
 }
 
@@ -30,14 +31,21 @@ impl Node {
     /// Creates a node on which a hundred opportunistic containers run and the queue is full but for
     /// `free` places.
     fn busy(free: usize) -> Self {
+        Self::ordered(QueueOrder::Fifo, free)
+    }
+
+    /// The same under an order. A thousand attempts have ten containers each in the queue.
+    fn ordered(order: QueueOrder, free: usize) -> Self {
         let config = ContainerSchedulerConfig {
             queue_length_max: QUEUE_LENGTH_MAX,
+            queue_order: order,
             ..ContainerSchedulerConfig::default()
         };
         let mut node = Self {
             scheduler: ContainerScheduler::new(config, Resource::new(100 * MEMORY_MB, 100)),
             actions: Vec::new(),
             last_number: 0,
+            order,
             spent: Duration::ZERO,
         };
         for _ in 0..100 {
@@ -50,10 +58,21 @@ impl Node {
         node
     }
 
+    /// One application in the order of arrival, which does not look at it; a thousand in turns
+    /// under others.
+    fn application(&self) -> i32 {
+        match self.order {
+            QueueOrder::Fifo => 7,
+            QueueOrder::Shortest | QueueOrder::LeastLeft => {
+                i32::try_from(self.last_number % 1_000).unwrap_or(7)
+            }
+        }
+    }
+
     fn spec(&mut self, execution_type: ExecutionType) -> ContainerSpec {
         self.last_number += 1;
         ContainerSpec {
-            id: container_of(7, self.last_number),
+            id: container_of(self.application(), self.last_number),
             resource: Resource::new(MEMORY_MB, 1),
             execution_type,
             version: 0,
@@ -125,8 +144,8 @@ impl Node {
 }
 
 /// Measures: an opportunistic container is localized and joins the queue.
-fn arrival(iterations: u64) -> Duration {
-    let mut node = Node::busy(1);
+fn arrival(order: QueueOrder, iterations: u64) -> Duration {
+    let mut node = Node::ordered(order, 1);
     for _ in 0..iterations {
         let spec = node.spec(ExecutionType::Opportunistic);
         node.feed(Event::Start(spec));
@@ -141,8 +160,8 @@ fn arrival(iterations: u64) -> Duration {
 }
 
 /// Measures: a process ends, and the head of the queue starts in its place.
-fn completion(iterations: u64) -> Duration {
-    let mut node = Node::busy(0);
+fn completion(order: QueueOrder, iterations: u64) -> Duration {
+    let mut node = Node::ordered(order, 0);
     let mut running = node.evictable();
     for _ in 0..iterations {
         node.timed(Node::exited(running));
@@ -197,8 +216,18 @@ impl Node {
 
 fn decisions(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decision with 10,000 queued");
-    group.bench_function("arrival", |bencher| bencher.iter_custom(arrival));
-    group.bench_function("completion", |bencher| bencher.iter_custom(completion));
+    for order in QueueOrder::ALL {
+        let name = |what: &str| match order {
+            QueueOrder::Fifo => what.to_owned(),
+            QueueOrder::Shortest | QueueOrder::LeastLeft => format!("{what}, {order}"),
+        };
+        group.bench_function(name("arrival"), |bencher| {
+            bencher.iter_custom(|iterations| arrival(order, iterations));
+        });
+        group.bench_function(name("completion"), |bencher| {
+            bencher.iter_custom(|iterations| completion(order, iterations));
+        });
+    }
     group.bench_function("guaranteed arrival with reclaim", |bencher| {
         bencher.iter_custom(guaranteed_arrival);
     });

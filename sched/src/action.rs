@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::container_spec::ContainerSpec;
+use crate::queue_order::QueueOrder;
 
 /// Output of the scheduler: work that the caller must do, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +95,16 @@ pub enum Note {
         /// Whether the container was paused before.
         resumed: bool,
     },
+    /// An opportunistic container starts before one that waits longer, or whose turn it is.
+    /// Precedes its `Started`.
+    Passed {
+        /// Container that starts.
+        id: ContainerId,
+        /// Container that it passes: the one that waits longest, or whose turn it is.
+        passed: ContainerId,
+        /// Why it starts out of turn.
+        reason: PassReason,
+    },
     /// A guaranteed container that asks for more than the node offers starts, because nothing else
     /// runs. Precedes its `Started`.
     LargerThanNode {
@@ -164,6 +175,25 @@ pub enum Note {
     Promoted(ContainerId),
     /// The execution type of a container was lowered to opportunistic.
     Demoted(ContainerId),
+}
+
+/// Reason why a container starts before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PassReason {
+    /// The order in force puts it before the other.
+    Order {
+        /// Order in force.
+        order: QueueOrder,
+        /// Milliseconds that the container is expected to run.
+        expected_ms: u64,
+        /// Milliseconds that the one that it passes is expected to run.
+        passed_expected_ms: u64,
+    },
+    /// The one whose turn it is does not fit, and is not expected to start later for it.
+    Backfill {
+        /// Milliseconds until the node is expected to have room for that one.
+        room_in_ms: u64,
+    },
 }
 
 /// Reason why an opportunistic container is not admitted to the queue.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::node_load::LoadComparator;
+use crate::queue_order::{QUEUE_BOUND_FACTOR_DEFAULT, QueueOrder};
 use crate::utilization::VmemPmemRatio;
 
 /// Most opportunistic containers admitted to the queue, whatever is configured. A waiting container
@@ -45,6 +46,14 @@ pub struct ContainerSchedulerConfig {
     /// [`QUEUE_LENGTH_MAX`]. 0 under `BY_QUEUE_LEN` admits no opportunistic container and starts
     /// guaranteed ones without checking for free resources.
     pub queue_length_max: usize,
+    /// `yarn.nodemanager.agent.queue.order`: which of the waiting opportunistic containers starts
+    /// first.
+    #[serde(default)]
+    pub queue_order: QueueOrder,
+    /// `yarn.nodemanager.agent.queue.bound-factor`: how many times its expected run a container may
+    /// wait for others that came later. Without effect under `fifo`.
+    #[serde(default = "queue_bound_factor_default")]
+    pub queue_bound_factor: u32,
     /// `yarn.resourcemanager.nm-container-queuing.load-comparator`, the ResourceManager's setting:
     /// decides what [`ContainerSchedulerConfig::reported_queue_capacity`] must say.
     pub load_comparator: LoadComparator,
@@ -84,12 +93,22 @@ pub struct RuntimeSettings {
     pub queue_policy: OpportunisticContainersQueuePolicy,
     /// Opportunistic containers that may wait under `BY_QUEUE_LEN`.
     pub queue_length_max: usize,
+    /// Order of the queue. What waits is sorted by it in the same decision.
+    #[serde(default)]
+    pub queue_order: QueueOrder,
+    /// Expected runs that a container may wait for others that came later.
+    #[serde(default = "queue_bound_factor_default")]
+    pub queue_bound_factor: u32,
     /// Milliseconds that an opportunistic container may stay frozen.
     pub pause_max_ms: u64,
     /// Least milliseconds from a failure to the next start of the container.
     pub retry_minimum_interval_ms: u64,
     /// Bound of a container's diagnostics, in characters.
     pub diagnostics_max_chars: usize,
+}
+
+const fn queue_bound_factor_default() -> u32 {
+    QUEUE_BOUND_FACTOR_DEFAULT
 }
 
 impl ContainerSchedulerConfig {
@@ -140,6 +159,8 @@ impl ContainerSchedulerConfig {
         RuntimeSettings {
             queue_policy: self.queue_policy,
             queue_length_max: self.queue_length_max,
+            queue_order: self.queue_order,
+            queue_bound_factor: self.queue_bound_factor,
             pause_max_ms: self.pause_max_ms,
             retry_minimum_interval_ms: self.retry_minimum_interval_ms,
             diagnostics_max_chars: self.diagnostics_max_chars,
@@ -151,12 +172,16 @@ impl ContainerSchedulerConfig {
         let RuntimeSettings {
             queue_policy,
             queue_length_max,
+            queue_order,
+            queue_bound_factor,
             pause_max_ms,
             retry_minimum_interval_ms,
             diagnostics_max_chars,
         } = settings;
         self.queue_policy = queue_policy;
         self.queue_length_max = queue_length_max;
+        self.queue_order = queue_order;
+        self.queue_bound_factor = queue_bound_factor;
         self.pause_max_ms = pause_max_ms;
         self.retry_minimum_interval_ms = retry_minimum_interval_ms;
         self.diagnostics_max_chars = diagnostics_max_chars;
@@ -169,6 +194,8 @@ impl Default for ContainerSchedulerConfig {
         Self {
             queue_policy: OpportunisticContainersQueuePolicy::ByQueueLen,
             queue_length_max: 0,
+            queue_order: QueueOrder::Fifo,
+            queue_bound_factor: QUEUE_BOUND_FACTOR_DEFAULT,
             load_comparator: LoadComparator::default(),
             use_pause_for_preemption: false,
             pause_max_ms: PAUSE_MAX_MS_DEFAULT,

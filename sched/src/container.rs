@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::container_spec::ContainerSpec;
 use crate::container_state::ContainerState;
 use crate::diagnostics::Diagnostics;
-use crate::queue_order::QueuePlace;
+use crate::queue_order::{QueuePlace, is_zero};
 use crate::retry::Retries;
+use crate::run_profile::RunProfile;
 use crate::view::{ContainerSummary, ContainerView};
 
 /// Estimated wait of a queued container.
@@ -51,6 +52,17 @@ pub(crate) struct Container {
     pub(crate) exit_status: ContainerExitStatus,
     #[serde(skip)]
     pub(crate) diagnostics: Diagnostics,
+    /// Time, in milliseconds, at which the container would start in the order of arrival, as
+    /// foreseen when it began to wait. 0 unless an order needs it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) fifo_start_ms: u64,
+    /// Time until which others that do not delay it may pass the container, since it was first
+    /// passed because it did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) passed_until: Option<MonoMillis>,
+    /// What the launch context tells of how long the container runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<RunProfile>,
     /// Retry policy and the retries so far.
     pub(crate) retries: Retries,
     /// Whether a failure leads back to an earlier launch context.
@@ -73,6 +85,9 @@ impl Container {
             earlier_pause: None,
             exit_status: ContainerExitStatus::INVALID,
             diagnostics: Diagnostics::default(),
+            fifo_start_ms: 0,
+            passed_until: None,
+            profile: None,
             retries: Retries::default(),
             can_roll_back: false,
             forget_when_done: false,
@@ -108,6 +123,7 @@ impl Container {
     /// Enters a state. A new place in a queue is not a new state.
     pub(crate) fn enter(&mut self, state: ContainerState, now: MonoMillis) {
         self.earlier_pause = None;
+        self.passed_until = None;
         self.ran_before_ms = self.ran_ms(now);
         self.since = now;
         self.joined = now;

@@ -11,15 +11,19 @@
 //! - `recovery`: containers of an earlier run
 //! - `retrying`: further starts of a container whose process failed
 //! - `draining`: the end of containers of a node that is drained
+//! - `ordering`: places in the opportunistic queue
+//! - `backfill`: starts behind a container that does not fit
 //! - `room`: starts, evictions, sheds
 //! - `waits`: estimates of queue waits
 //! - `snapshot`: the state as a value
 //! - `invariants`: conditions that hold between events
 
+mod backfill;
 mod draining;
 mod invariants;
 mod killing;
 mod lifecycle;
+mod ordering;
 mod recovery;
 mod retrying;
 mod room;
@@ -35,15 +39,14 @@ use records::{
 };
 
 use crate::action::{Action, ContainerQueuingLimit, DrainExtent, Note, PauseEnd, Refusal};
-use crate::config::ContainerSchedulerConfig;
+use crate::config::{ContainerSchedulerConfig, RuntimeSettings};
 use crate::container::Container;
-use crate::container_spec::ContainerSpec;
 use crate::container_state::{ContainerState, Step};
 use crate::diagnostics::Stamp;
 use crate::event::Event;
 use crate::index::Index;
 use crate::look::Sight;
-use crate::queue_order::{self, QueuePlace};
+use crate::run_profile::ProfiledRuns;
 use crate::run_times::RunTimes;
 use crate::status;
 use crate::timers::{Timer, Timers};
@@ -76,6 +79,7 @@ pub struct ContainerScheduler {
     /// How far the node is drained; `None`: not.
     drain: Option<DrainExtent>,
     run_times: RunTimes,
+    profiled_runs: ProfiledRuns,
     /// Expected size of the next opportunistic container.
     typical_ask: Resource,
     /// Wait of another opportunistic container, in milliseconds, as of the last estimate.
@@ -117,6 +121,7 @@ impl ContainerScheduler {
             queuing_limit: None,
             drain: None,
             run_times: RunTimes::default(),
+            profiled_runs: ProfiledRuns::default(),
             typical_ask: TYPICAL_ASK_AT_FIRST,
             estimated_wait_ms: None,
             utc_offset_s: config.utc_offset_s,
@@ -153,6 +158,7 @@ impl ContainerScheduler {
         match event {
             Event::Start(spec) => self.start(spec, turn),
             Event::RetryPolicy { id, policy } => self.set_retry_policy(id, policy),
+            Event::RunProfile { id, profile } => self.set_profile(id, profile),
             Event::CanRollBack { id, can_roll_back } => self.set_can_roll_back(id, can_roll_back),
             Event::Restart(id) => self.restart(id, turn),
             Event::Localized(id) => self.localized(id, turn),
@@ -197,7 +203,7 @@ impl ContainerScheduler {
                 Ok(Change::Other)
             }
             Event::Settings(settings) => {
-                self.config.change(settings);
+                self.change_settings(settings, turn.now.mono);
                 Ok(Change::Other)
             }
             Event::EstimateWaits => {
@@ -290,7 +296,7 @@ impl ContainerScheduler {
     }
 
     /// Returns all waiting containers in the order in which they would start: guaranteed ones
-    /// first; within a type, frozen ones first, then in the order of arrival.
+    /// first; within a type, frozen ones first, then in the order in force.
     pub fn queue(&self) -> impl Iterator<Item = QueuedContainer> + '_ {
         [ExecutionType::Guaranteed, ExecutionType::Opportunistic]
             .into_iter()
@@ -404,9 +410,14 @@ impl ContainerScheduler {
         self.last_number
     }
 
-    /// Returns the place of a container that begins to wait now.
-    fn next_place(&mut self, spec: &ContainerSpec) -> QueuePlace {
-        queue_order::place(spec, self.allocate_number())
+    fn change_settings(&mut self, settings: RuntimeSettings, now: MonoMillis) {
+        let before = self.config.runtime_settings();
+        self.config.change(settings);
+        let is_other_order = before.queue_order != settings.queue_order
+            || before.queue_bound_factor != settings.queue_bound_factor;
+        if is_other_order {
+            self.sort_queue(now);
+        }
     }
 
     /// Changes a container's type, size or state. The only way to do so, because it keeps the index
@@ -416,9 +427,13 @@ impl ContainerScheduler {
             .containers
             .get_mut(&id)
             .expect("callers look the container up first");
+        let counted = Self::counts_for_attempt(&container.spec, container.state);
         self.index.remove(&container.spec, container.state);
         change(container);
         self.index.insert(&container.spec, container.state);
+        if counted != Self::counts_for_attempt(&container.spec, container.state) {
+            self.place_attempt_again(id.attempt);
+        }
     }
 
     /// Moves a container to its next state.

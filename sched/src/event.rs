@@ -9,6 +9,7 @@ use crate::action::{ContainerQueuingLimit, DrainExtent, KillReason};
 use crate::config::RuntimeSettings;
 use crate::container_spec::ContainerSpec;
 use crate::retry::ContainerRetryContext;
+use crate::run_profile::RunProfile;
 
 /// Input of the scheduler: something happened outside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,14 @@ pub enum Event {
         id: ContainerId,
         /// Policy to follow from now on.
         policy: ContainerRetryContext,
+    },
+    /// What the launch context of a container tells of how long it runs. Changes its place in the
+    /// queue, if the order in force depends on it.
+    RunProfile {
+        /// Container that the profile is of.
+        id: ContainerId,
+        /// User, command and hint.
+        profile: RunProfile,
     },
     /// Whether the launch context before the present one is kept, so that a failure without a retry
     /// leads back to it by [`Action::RollBack`] instead of ending the container.
@@ -167,6 +176,7 @@ impl Event {
             },
             Self::Start(_)
             | Self::RetryPolicy { .. }
+            | Self::RunProfile { .. }
             | Self::CanRollBack { .. }
             | Self::Localized(_)
             | Self::Launched(_)
@@ -209,6 +219,7 @@ impl Event {
             | Self::CleanedUp(id) => Some(*id),
             Self::Start(_)
             | Self::RetryPolicy { .. }
+            | Self::RunProfile { .. }
             | Self::CanRollBack { .. }
             | Self::Restart(_)
             | Self::Kill { .. }
@@ -233,6 +244,7 @@ impl Event {
         match self {
             Self::Start(spec) | Self::Update(spec) => Some(spec.id),
             Self::RetryPolicy { id, .. }
+            | Self::RunProfile { id, .. }
             | Self::CanRollBack { id, .. }
             | Self::Restart(id)
             | Self::Kill { id, .. }

@@ -53,6 +53,7 @@ mod queue;
 mod queue_order;
 mod random;
 mod retry;
+mod run_profile;
 mod run_times;
 mod status;
 mod timers;
@@ -62,8 +63,8 @@ mod view;
 mod wait_estimate;
 
 pub use action::{
-    Action, Completion, ContainerQueuingLimit, DrainExtent, KillReason, Note, PauseEnd, Refusal,
-    RejectReason, ShedReason,
+    Action, Completion, ContainerQueuingLimit, DrainExtent, KillReason, Note, PassReason, PauseEnd,
+    Refusal, RejectReason, ShedReason,
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,
@@ -92,8 +93,9 @@ pub use node_load::{
     ClusterNode, LoadComparator, NodeLoad, NodeLoadConfig, NodeLoadMonitor,
     ParseLoadComparatorError, QueueLimitCalculator, QueueLimitConfig,
 };
-pub use queue_order::QueuePlace;
+pub use queue_order::{QUEUE_BOUND_FACTOR_DEFAULT, QueueOrder, QueuePlace};
 pub use random::{Draw, SplitMix64};
 pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, GrantedRetries, RetryOn};
+pub use run_profile::{Digest, Hinter, LearntCommand, LearntRuns, RunProfile};
 pub use utilization::VmemPmemRatio;
 pub use view::{ContainerSummary, ContainerView, OpportunisticContainersStatus, QueuedContainer};

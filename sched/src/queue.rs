@@ -1,5 +1,5 @@
-//! Queue of one execution type: frozen containers first, then those that have not started, each in
-//! the order of arrival.
+//! Queue of one execution type: frozen containers first, in the order of arrival, then those that
+//! have not started, in the order in force.
 //!
 //! Frozen containers go first although they joined later than some others: they hold memory, may
 //! stay frozen for a limited time only, and lose their work if they are not resumed in time. Hadoop
@@ -7,9 +7,9 @@
 //! be passed (`container_scheduler::room`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
+use std::ops::{Add, Bound};
 
-use records::ContainerId;
+use records::{ApplicationAttemptId, ApplicationId, ContainerId};
 
 use crate::queue_order::QueuePlace;
 use crate::utilization::Amount;
@@ -30,8 +30,58 @@ pub(crate) struct Queue {
     paused: BTreeMap<QueuePlace, u64>,
     /// Places of the containers that have not started yet.
     unstarted: BTreeSet<QueuePlace>,
+    /// Those of them with an expected run. None in the order of arrival, which has no use for it.
+    ranked: Ranked,
     total: Amount,
     frozen_mb: u128,
+}
+
+/// Containers whose place was made with an expected run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Ranked {
+    by_attempt: BTreeSet<(ApplicationAttemptId, QueuePlace)>,
+    /// Places by their arrivals.
+    by_arrival: BTreeMap<u64, QueuePlace>,
+    work: Work,
+}
+
+/// Work that waits: the sum of size × expected run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    memory_mb_ms: u128,
+    vcores_ms: u128,
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            memory_mb_ms: self.memory_mb_ms + other.memory_mb_ms,
+            vcores_ms: self.vcores_ms + other.vcores_ms,
+        }
+    }
+}
+
+impl Work {
+    /// Adds the run of a container.
+    pub(crate) fn count(&mut self, amount: Amount, expected_ms: u64) {
+        self.memory_mb_ms += amount.memory_mb() * u128::from(expected_ms);
+        self.vcores_ms += u128::from(amount.vcores()) * u128::from(expected_ms);
+    }
+
+    fn subtract(&mut self, amount: Amount, expected_ms: u64) {
+        self.memory_mb_ms -= amount.memory_mb() * u128::from(expected_ms);
+        self.vcores_ms -= u128::from(amount.vcores()) * u128::from(expected_ms);
+    }
+
+    /// Returns the milliseconds that a node of this size needs for the work at least.
+    pub(crate) fn takes_ms(self, node: Amount) -> u64 {
+        let memory_ms = self.memory_mb_ms.checked_div(node.memory_mb());
+        let vcores_ms = self.vcores_ms.checked_div(u128::from(node.vcores()));
+        let ms = memory_ms.unwrap_or(0).max(vcores_ms.unwrap_or(0));
+        u64::try_from(ms).unwrap_or(u64::MAX)
+    }
 }
 
 impl Queue {
@@ -43,6 +93,12 @@ impl Queue {
             self.paused.insert(place, held_mb);
         } else {
             self.unstarted.insert(place);
+            if place.is_ranked() {
+                let ranked = &mut self.ranked;
+                ranked.by_attempt.insert((waiting.id.attempt, place));
+                ranked.by_arrival.insert(place.arrival(), place);
+                ranked.work.count(waiting.amount, place.expected_ms());
+            }
         }
         let before = self.entries.insert(place, waiting);
         assert!(before.is_none(), "{place:?} is used twice");
@@ -58,7 +114,12 @@ impl Queue {
         if let Some(held_mb) = self.paused.remove(&place) {
             self.frozen_mb -= u128::from(held_mb);
         }
-        self.unstarted.remove(&place);
+        if self.unstarted.remove(&place) && place.is_ranked() {
+            let ranked = &mut self.ranked;
+            ranked.by_attempt.remove(&(waiting.id.attempt, place));
+            ranked.by_arrival.remove(&place.arrival());
+            ranked.work.subtract(waiting.amount, place.expected_ms());
+        }
     }
 
     /// Returns the container that starts next.
@@ -68,13 +129,14 @@ impl Queue {
         self.entries.get(place).copied()
     }
 
-    /// Returns the container that joined last among those that have not started.
-    pub(crate) fn newest_unstarted(&self) -> Option<ContainerId> {
-        self.unstarted_newest_first().next()
+    /// Returns the container whose turn comes last among those that have not started: in the order
+    /// of arrival the one that joined last.
+    pub(crate) fn last_unstarted(&self) -> Option<ContainerId> {
+        self.unstarted_last_first().next()
     }
 
-    /// Returns the containers that have not started, newest first.
-    pub(crate) fn unstarted_newest_first(&self) -> impl Iterator<Item = ContainerId> + '_ {
+    /// Returns the containers that have not started, the one whose turn comes last first.
+    pub(crate) fn unstarted_last_first(&self) -> impl Iterator<Item = ContainerId> + '_ {
         let places = self.unstarted.iter().rev();
         places.filter_map(|place| self.entries.get(place).map(|waiting| waiting.id))
     }
@@ -86,6 +148,63 @@ impl Queue {
         frozen
             .chain(unstarted)
             .filter_map(|(place, frozen)| Some((*self.entries.get(place)?, frozen)))
+    }
+
+    /// Returns the containers that have not started and whose turn comes after a place, with their
+    /// places, in queue order.
+    pub(crate) fn unstarted_behind(
+        &self,
+        place: QueuePlace,
+    ) -> impl Iterator<Item = (QueuePlace, Waiting)> + '_ {
+        let behind = (Bound::Excluded(place), Bound::Unbounded);
+        let places = self.unstarted.range(behind);
+        places.filter_map(|place| Some((*place, *self.entries.get(place)?)))
+    }
+
+    /// Returns the place of the container that waits longest among those that have not started.
+    pub(crate) fn oldest_unstarted(&self) -> Option<(QueuePlace, Waiting)> {
+        let first = self.unstarted.first().filter(|place| !place.is_ranked());
+        let ranked = self.ranked.by_arrival.values().next();
+        let oldest = first.into_iter().chain(ranked);
+        let place = oldest.min_by_key(|place| place.arrival())?;
+        Some((*place, *self.entries.get(place)?))
+    }
+
+    /// Returns the places of an attempt's containers that have not started, as far as they were
+    /// made with an expected run.
+    pub(crate) fn ranked_of(
+        &self,
+        attempt: ApplicationAttemptId,
+    ) -> impl Iterator<Item = QueuePlace> + '_ {
+        let range = (attempt, QueuePlace::FIRST)..=(attempt, QueuePlace::LAST);
+        self.ranked.by_attempt.range(range).map(|(_, place)| *place)
+    }
+
+    /// Returns the places of an application's containers that have not started, with their
+    /// attempts, as far as they were made with an expected run.
+    pub(crate) fn ranked_of_application(
+        &self,
+        application: ApplicationId,
+    ) -> impl Iterator<Item = (ApplicationAttemptId, QueuePlace)> + '_ {
+        let first = (application.attempt(i32::MIN), QueuePlace::FIRST);
+        let last = (application.attempt(i32::MAX), QueuePlace::LAST);
+        self.ranked.by_attempt.range(first..=last).copied()
+    }
+
+    /// Returns the number of containers that have not started and whose turn comes before a place.
+    pub(crate) fn unstarted_before(&self, place: QueuePlace) -> usize {
+        self.unstarted.range(..place).count()
+    }
+
+    /// Returns the container at a place.
+    pub(crate) fn at(&self, place: QueuePlace) -> Option<Waiting> {
+        self.entries.get(&place).copied()
+    }
+
+    /// Returns the work of the containers that have not started, as far as their places were made
+    /// with an expected run.
+    pub(crate) fn work(&self) -> Work {
+        self.ranked.work
     }
 
     /// Returns the position of a container in queue order, from 1. Costs a step for each container
@@ -169,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn frozen_ones_count_and_go_first_but_are_not_the_newest_unstarted() {
+    fn frozen_ones_count_and_go_first_but_are_not_the_last_unstarted() {
         let mut queue = Queue::default();
         queue.insert(at(1), waiting(1), None);
         queue.insert(at(2), waiting(2), Some(7));
@@ -181,9 +300,9 @@ mod tests {
         assert_eq!(order, [2, 3, 1]);
         let positions = [2, 3, 1].map(|place| queue.position(at(place)));
         assert_eq!(positions, [1, 2, 3]);
-        assert_eq!(queue.newest_unstarted(), Some(waiting(1).id));
+        assert_eq!(queue.last_unstarted(), Some(waiting(1).id));
         queue.remove(at(1));
-        assert_eq!(queue.newest_unstarted(), None);
+        assert_eq!(queue.last_unstarted(), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 const SAMPLES_MAX: usize = 32;
 
 /// Fewest run times with which a class is used.
-const SAMPLES_MIN: usize = 3;
+pub(crate) const SAMPLES_MIN: usize = 3;
 
 /// Most classes kept, the most recently used ones. At 600 bytes each they take 600 KiB at most.
 const CLASSES_MAX: usize = 1_024;
@@ -47,7 +47,7 @@ type Class = (ApplicationId, Option<SizeClass>);
 
 /// Most recent run times of one class.
 #[derive(Clone, Debug, Default)]
-struct Recent {
+pub(crate) struct Recent {
     /// Run times in milliseconds, oldest first.
     arrived: VecDeque<u64>,
     /// The same run times, shortest first.
@@ -57,16 +57,28 @@ struct Recent {
 }
 
 impl Recent {
-    /// Returns these run times; `None`: they are too many.
-    fn of(ran_ms: &VecDeque<u64>) -> Option<Self> {
-        let mut recent = Self::default();
-        for ran_ms in ran_ms {
-            recent.push(*ran_ms);
+    /// Returns these run times, oldest first; `None`: they are too many.
+    pub(crate) fn of(ran_ms: impl ExactSizeIterator<Item = u64>) -> Option<Self> {
+        if ran_ms.len() > SAMPLES_MAX {
+            return None;
         }
-        (ran_ms.len() <= SAMPLES_MAX).then_some(recent)
+        let mut recent = Self::default();
+        ran_ms.for_each(|ran_ms| recent.push(ran_ms));
+        Some(recent)
     }
 
-    fn push(&mut self, ran_ms: u64) {
+    /// Returns the run times, shortest first.
+    pub(crate) fn sorted(&self) -> &[u64] {
+        &self.sorted
+    }
+
+    /// Returns the run times, oldest first.
+    pub(crate) fn arrived(&self) -> impl Iterator<Item = u64> + '_ {
+        self.arrived.iter().copied()
+    }
+
+    /// Adds a run time, in place of the oldest one if there are too many.
+    pub(crate) fn push(&mut self, ran_ms: u64) {
         if self.arrived.len() == SAMPLES_MAX
             && let Some(oldest) = self.arrived.pop_front()
         {
@@ -80,7 +92,7 @@ impl Recent {
 }
 
 /// Most uses of classes that are read back: more than a node counts in its life.
-const USES_MAX: u64 = 1 << 53;
+pub(crate) const USES_MAX: u64 = 1 << 53;
 
 /// Run times as values that can be stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,11 +122,22 @@ pub(crate) struct RunTimes {
 }
 
 impl RunTimes {
-    /// Records the run time of a container.
-    pub(crate) fn record(&mut self, application: ApplicationId, size: Resource, ran_ms: u64) {
-        self.of(application, None).push(ran_ms);
-        self.of(application, Some(SizeClass::of(size))).push(ran_ms);
+    /// Records the run time of a container. Returns whether a class of its application is used from
+    /// now on, so that more is known of the others.
+    pub(crate) fn record(
+        &mut self,
+        application: ApplicationId,
+        size: Resource,
+        ran_ms: u64,
+    ) -> bool {
+        let mut is_new = false;
+        for size in [None, Some(SizeClass::of(size))] {
+            let recent = self.of(application, size);
+            recent.push(ran_ms);
+            is_new |= recent.arrived.len() == SAMPLES_MIN;
+        }
         self.all.push(ran_ms);
+        is_new
     }
 
     /// Returns a class and marks it as used. Inserts it if it is new, in place of the least
@@ -152,7 +175,7 @@ impl RunTimes {
     /// Returns the run times that were stored; `None`: those are not what [`Self::stored`] returns.
     pub(crate) fn from_stored(stored: &StoredRunTimes) -> Option<Self> {
         let mut run_times = Self {
-            all: Recent::of(&stored.all)?,
+            all: Recent::of(stored.all.iter().copied())?,
             uses: stored.uses,
             ..Self::default()
         };
@@ -165,7 +188,7 @@ impl RunTimes {
             ran_ms,
         } in &stored.classes
         {
-            let mut recent = Recent::of(ran_ms)?;
+            let mut recent = Recent::of(ran_ms.iter().copied())?;
             recent.used = *used;
             let is_new = run_times.by_use.insert(*used, *class).is_none()
                 && run_times.classes.insert(*class, recent).is_none();
@@ -181,20 +204,46 @@ impl RunTimes {
         self.all.sorted.is_empty()
     }
 
-    /// Returns the run times to expect of a container, shortest first, at least one.
-    pub(crate) fn expected(&self, application: ApplicationId, size: Resource) -> &[u64] {
+    /// Returns the run times to expect of a container, shortest first, at least one: of its
+    /// application, else `of_command`, else of the node.
+    pub(crate) fn expected<'a>(
+        &'a self,
+        application: ApplicationId,
+        size: Resource,
+        of_command: Option<&'a [u64]>,
+    ) -> &'a [u64] {
         let sufficient = |size| {
             let recent = self.classes.get(&(application, size))?;
             (recent.sorted.len() >= SAMPLES_MIN).then_some(recent.sorted.as_slice())
         };
         sufficient(Some(SizeClass::of(size)))
             .or_else(|| sufficient(None))
-            .unwrap_or(if self.all.sorted.is_empty() {
-                &ASSUMED_MS
-            } else {
-                &self.all.sorted
-            })
+            .or(of_command)
+            .unwrap_or_else(|| self.expected_of_any())
     }
+
+    /// Returns the run times to expect of a container of which nothing is known, shortest first, at
+    /// least one.
+    fn expected_of_any(&self) -> &[u64] {
+        if self.all.sorted.is_empty() {
+            &ASSUMED_MS
+        } else {
+            &self.all.sorted
+        }
+    }
+
+    /// Returns the mean of the run times to expect of a container of which nothing is known, in
+    /// milliseconds.
+    pub(crate) fn expected_of_any_ms(&self) -> u64 {
+        mean_ms(self.expected_of_any())
+    }
+}
+
+/// Returns the mean of the run times, which are not empty.
+pub(crate) fn mean_ms(ran_ms: &[u64]) -> u64 {
+    let sum: u128 = ran_ms.iter().copied().map(u128::from).sum();
+    let count = u128::try_from(ran_ms.len()).unwrap_or(1).max(1);
+    u64::try_from(sum / count).unwrap_or(u64::MAX)
 }
 
 /// Unit of the fractions that [`remaining_ms`] takes.
@@ -237,7 +286,7 @@ mod tests {
     #[test]
     fn nothing_known_is_a_fixed_assumption() {
         let run_times = RunTimes::default();
-        assert_eq!(run_times.expected(application(1), SMALL), ASSUMED_MS);
+        assert_eq!(run_times.expected(application(1), SMALL, None), ASSUMED_MS);
     }
 
     #[test]
@@ -249,12 +298,24 @@ mod tests {
             (1, LARGE, 900),
             (2, SMALL, 5),
         ]);
-        assert_eq!(run_times.expected(application(1), SMALL), [10, 20, 30]);
+        assert_eq!(
+            run_times.expected(application(1), SMALL, None),
+            [10, 20, 30]
+        );
         let of_application = [10, 20, 30, 900];
-        assert_eq!(run_times.expected(application(1), LARGE), of_application);
+        assert_eq!(
+            run_times.expected(application(1), LARGE, None),
+            of_application
+        );
         let of_node = [5, 10, 20, 30, 900];
-        assert_eq!(run_times.expected(application(2), SMALL), of_node);
-        assert_eq!(run_times.expected(application(3), LARGE), of_node);
+        assert_eq!(run_times.expected(application(2), SMALL, None), of_node);
+        assert_eq!(run_times.expected(application(3), LARGE, None), of_node);
+        let of_command = [1, 2, 3];
+        let expected = |id| run_times.expected(application(id), SMALL, Some(&of_command));
+        assert_eq!(
+            (expected(1), expected(2)),
+            (&[10, 20, 30][..], &of_command[..])
+        );
     }
 
     #[test]
@@ -275,7 +336,7 @@ mod tests {
             run_times.record(application(1), SMALL, ran_ms % 500);
         }
         let expected: Vec<u64> = (468..500).collect();
-        assert_eq!(run_times.expected(application(1), SMALL), expected);
+        assert_eq!(run_times.expected(application(1), SMALL, None), expected);
     }
 
     #[test]
@@ -291,8 +352,8 @@ mod tests {
         assert_eq!(run_times.classes.len(), CLASSES_MAX);
         assert_eq!(run_times.by_use.len(), CLASSES_MAX);
         let last = application(applications - 1);
-        assert_eq!(run_times.expected(last, SMALL), [1, 2, 3]);
-        assert_eq!(run_times.expected(application(0), SMALL), [7; 32]);
+        assert_eq!(run_times.expected(last, SMALL, None), [1, 2, 3]);
+        assert_eq!(run_times.expected(application(0), SMALL, None), [7; 32]);
         assert!(
             !run_times
                 .classes

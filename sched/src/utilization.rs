@@ -66,6 +66,11 @@ impl Amount {
         self.memory_mb
     }
 
+    /// Returns the virtual cores.
+    pub(crate) fn vcores(self) -> u64 {
+        self.vcores
+    }
+
     /// Returns whether every dimension is at most that of `room`.
     pub(crate) fn fits_in(self, room: Self) -> bool {
         self.memory_mb <= room.memory_mb

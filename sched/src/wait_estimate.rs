@@ -1,7 +1,7 @@
 //! Estimate of queue waits by simulation.
 //!
 //! The simulation runs this node forward: containers that hold an allocation free it when they end,
-//! and waiting containers take it strictly in queue order. The end of each is drawn from observed
+//! and waiting containers take it strictly in the order in force. The end of each is drawn from observed
 //! run times ([`crate::run_times`]). Several paths are simulated with different draws, and their
 //! mean is the estimate: the wait for the first of many ends is far shorter than the mean of those
 //! ends, which a single path of means would miss. Over the paths, the draws for each container
@@ -9,8 +9,8 @@
 //! Technometrics 21, 1979), so that the mean of few paths does not depend on luck.
 //!
 //! Not simulated, because nothing announces them: guaranteed containers that come later, and
-//! evictions for them. Nor is simulated that others may pass a frozen container that does not fit,
-//! so the estimate is too long while one waits.
+//! evictions for them. Nor is simulated that others may pass a container that does not fit, so the
+//! estimate is too long while one waits.
 //!
 //! The work is bounded. Each path costs one heap operation for each container that holds an
 //! allocation or waits, and all paths together [`STEPS_MAX`] of them, except that at least one path
@@ -67,6 +67,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) waiting: Vec<Load<'a>>,
     /// Size of another opportunistic container.
     pub(crate) newcomer: Amount,
+    /// Number of waiting containers before that one; those behind it do not count for it.
+    pub(crate) newcomer_at: usize,
 }
 
 /// Estimated waits in milliseconds from now, each at most [`WAIT_MAX_MS`].
@@ -117,11 +119,19 @@ impl Situation<'_> {
             ends.push(Reverse((end_ms, at)));
         }
         path.ends.extend(ends);
+        let last = self.waiting.len();
         for (at, load) in self.waiting.iter().enumerate() {
+            if at == self.newcomer_at {
+                // It takes nothing from those behind it: their waits are those without it.
+                starts[last] += self.wait_for_room(&mut path.clone(), self.newcomer);
+            }
             starts[at] += self.wait_for_room(&mut path, load.amount);
             if path.now_ms >= WAIT_MAX_MS {
-                for later in &mut starts[at + 1..] {
+                for later in &mut starts[at + 1..last] {
                     *later += WAIT_MAX_MS;
+                }
+                if at < self.newcomer_at {
+                    starts[last] += WAIT_MAX_MS;
                 }
                 return;
             }
@@ -131,7 +141,9 @@ impl Situation<'_> {
             path.ends
                 .push(Reverse((path.now_ms.saturating_add(run_ms), at)));
         }
-        starts[self.waiting.len()] += self.wait_for_room(&mut path, self.newcomer);
+        if self.newcomer_at >= last {
+            starts[last] += self.wait_for_room(&mut path, self.newcomer);
+        }
     }
 
     /// Advances the path until `amount` fits; returns the time at which it does.
@@ -197,6 +209,7 @@ impl Draws {
 }
 
 /// State of one simulated path.
+#[derive(Clone)]
 struct Path {
     now_ms: u64,
     held: Amount,
@@ -224,11 +237,17 @@ mod tests {
 
     /// Estimates on a node of four cores, for a newcomer of one core.
     fn estimate(holding: Vec<Load<'_>>, waiting: Vec<Load<'_>>) -> Waits {
+        let newcomer_at = waiting.len();
+        estimate_at(newcomer_at, holding, waiting)
+    }
+
+    fn estimate_at(newcomer_at: usize, holding: Vec<Load<'_>>, waiting: Vec<Load<'_>>) -> Waits {
         Situation {
             node: amount(4),
             holding,
             waiting,
             newcomer: amount(1),
+            newcomer_at,
         }
         .estimate()
     }
@@ -251,6 +270,18 @@ mod tests {
         let holding = vec![going(3, &[40], 0)];
         let waits = estimate(holding, vec![going(4, &[10], 0), going(1, &[10], 0)]);
         assert_eq!((waits.waiting, waits.newcomer), (vec![40, 50], 50));
+    }
+
+    #[test]
+    fn a_newcomer_that_passes_some_waits_only_for_those_before_it() {
+        let holding = vec![going(4, &[40], 0)];
+        let waiting = vec![going(4, &[10], 0), going(4, &[20], 0), going(4, &[30], 0)];
+        let newcomers = [0, 1, 2, 3].map(|at| {
+            let waits = estimate_at(at, holding.clone(), waiting.clone());
+            assert_eq!(waits.waiting, [40, 50, 70]);
+            waits.newcomer
+        });
+        assert_eq!(newcomers, [40, 50, 70, 100]);
     }
 
     #[test]

@@ -228,6 +228,7 @@ fn subject(note: &Note) -> ContainerId {
     match note {
         Note::Queued { id, .. }
         | Note::Started { id, .. }
+        | Note::Passed { id, .. }
         | Note::LargerThanNode { id, .. }
         | Note::Rejected { id, .. }
         | Note::Shed { id, .. }

@@ -99,6 +99,8 @@ pub(crate) fn scheduler_config(arm: &Arm, node: NodeKind) -> ContainerSchedulerC
     };
     ContainerSchedulerConfig {
         queue_length_max,
+        queue_order: arm.settings.queue_order.into(),
+        queue_bound_factor: arm.settings.queue_bound_factor,
         load_comparator: arm.settings.comparator.into(),
         use_pause_for_preemption: arm.settings.pause,
         pause_max_ms: arm.settings.pause_max_s * 1_000,

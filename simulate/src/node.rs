@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis, NodeId, Now, Resource};
 use sched::{
     Action, ContainerQueuingLimit, ContainerScheduler, ContainerSchedulerConfig, ContainerSpec,
-    Event, KillReason, NodeLoad, Note, Sight,
+    Event, KillReason, NodeLoad, Note, RunProfile, Sight,
 };
 
 use crate::scenario::NodeKind;
@@ -52,6 +52,7 @@ impl News {
             Note::Evicted { paused: true, .. }
             | Note::Queued { .. }
             | Note::Started { .. }
+            | Note::Passed { .. }
             | Note::LargerThanNode { .. }
             | Note::Drained { .. }
             | Note::Retried { .. }
@@ -140,6 +141,7 @@ impl Node {
         &mut self,
         id: ContainerId,
         execution_type: ExecutionType,
+        profile: Option<RunProfile>,
         now: MonoMillis,
         news: &mut Vec<News>,
     ) {
@@ -149,7 +151,9 @@ impl Node {
             execution_type,
             version: 0,
         };
-        self.feed(Event::Start(spec), now, news);
+        let mut events = vec![Event::Start(spec)];
+        events.extend(profile.map(|profile| Event::RunProfile { id, profile }));
+        self.feed_all(events, now, news);
     }
 
     pub(crate) fn launched(&mut self, id: ContainerId, now: MonoMillis, news: &mut Vec<News>) {
@@ -242,11 +246,15 @@ impl Node {
 
     /// Handles an event, and answers at once what takes no time.
     fn feed(&mut self, event: Event, now: MonoMillis, news: &mut Vec<News>) {
+        self.feed_all(vec![event], now, news);
+    }
+
+    fn feed_all(&mut self, events: Vec<Event>, now: MonoMillis, news: &mut Vec<News>) {
         let now = Now {
             mono: now,
             ..Now::default()
         };
-        let mut next = VecDeque::from([event]);
+        let mut next = VecDeque::from(events);
         let mut actions = std::mem::take(&mut self.actions);
         while let Some(event) = next.pop_front() {
             // The scheduler refuses an event that no action explains, which would be a defect of

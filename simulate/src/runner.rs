@@ -104,7 +104,7 @@ pub(crate) fn outcome(scenario: &Scenario, arm: &Arm, jobs: &[Job], streams: Str
     match placer(scenario, arm, streams) {
         Some(placer) => match run.level {
             Level::Decisions => {
-                let level = Decisions::new(scenario, arm, placer);
+                let level = Decisions::new(scenario, arm, placer, jobs);
                 World::new(scenario, arm, level, jobs, window, streams).run()
             }
             Level::Agents => {

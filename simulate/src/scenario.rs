@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::workload::WorkloadSpec;
 
-pub use arm::{Arm, Comparator, Nature, Policy, Settings};
+pub use arm::{Arm, Comparator, Nature, Order, Policy, Settings};
 pub use cluster::{Cluster, NodeKind, RmKind};
 pub use delays::{Delays, PROFILES};
 pub use failures::Failures;

@@ -94,6 +94,54 @@ pub struct DrainRecord {
     pub clock: Option<RecordClock>,
 }
 
+/// What was learnt of how long containers run.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct LearntRunsRecord {
+    /// Run times by user and command.
+    #[prost(message, repeated, tag = "1")]
+    pub commands: Vec<LearntCommandRecord>,
+    /// How right the hints of users were.
+    #[prost(message, repeated, tag = "2")]
+    pub hints: Vec<LearntHintsRecord>,
+    /// Number of the last run.
+    #[prost(uint64, tag = "3")]
+    pub uses: u64,
+}
+
+/// Run times of one command of one user.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct LearntCommandRecord {
+    /// Digest of the user's name.
+    #[prost(bytes = "vec", tag = "1")]
+    pub user: Vec<u8>,
+    /// Digest of the masked command.
+    #[prost(bytes = "vec", tag = "2")]
+    pub command: Vec<u8>,
+    /// Number of the last run of it.
+    #[prost(uint64, tag = "3")]
+    pub used: u64,
+    /// Run times in milliseconds, oldest first.
+    #[prost(uint64, repeated, tag = "4")]
+    pub ran_ms: Vec<u64>,
+}
+
+/// How right the last hints of a user were.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct LearntHintsRecord {
+    /// Digest of the user's name.
+    #[prost(bytes = "vec", tag = "1")]
+    pub user: Vec<u8>,
+    /// A bit for each of the last hints, that of the last one lowest: 1 for a right one.
+    #[prost(uint32, tag = "2")]
+    pub right: u32,
+    /// Hints that count.
+    #[prost(uint32, tag = "3")]
+    pub count: u32,
+    /// Number of the last run with a hint.
+    #[prost(uint64, tag = "4")]
+    pub used: u64,
+}
+
 /// Works that may have crashed the agent, as texts of [`super::Work`].
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct SuspectsRecord {

@@ -17,8 +17,8 @@ mod served;
 
 use super::*;
 use crate::recovery::{
-    self, ApplicationRecord, DrainRecord, Pending, StartRecord, StoredContainer, Suspects,
-    SuspectsRecord, decide, judge,
+    self, ApplicationRecord, DrainRecord, LearntRunsRecord, Pending, StartRecord, StoredContainer,
+    Suspects, SuspectsRecord, decide, judge,
 };
 
 /// Records as the store would have them.
@@ -29,6 +29,7 @@ struct Disk {
     used: BTreeMap<ContainerName, EpochMillis>,
     settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     drain: Option<DrainRecord>,
+    learnt_runs: Option<LearntRunsRecord>,
     suspects: Option<SuspectsRecord>,
 }
 
@@ -66,6 +67,7 @@ impl Disk {
                 let settled = self.settled_logs.entry(name.application_id());
                 settled.or_default().insert(name);
             }
+            StoreOrder::LearntRuns(record) => self.learnt_runs = Some(*record),
             StoreOrder::Drain(record) => self.drain = record.map(|record| *record),
             StoreOrder::Suspects(record) => self.suspects = record.map(|record| *record),
         }
@@ -280,6 +282,7 @@ impl CrashingNode {
             leftovers: Vec::new(),
             settled_logs: self.disk.settled_logs.clone(),
             drain: self.disk.drain.clone(),
+            learnt_runs: self.disk.learnt_runs.clone(),
             judgement,
         };
         self.node.core.restore(state, self.node.now);

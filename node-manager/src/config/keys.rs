@@ -138,7 +138,7 @@ const FAMILIES: &[Family] = &[
 
 /// Properties whose values the agent takes over while it runs, when it reads its configuration
 /// again. All others take effect at the next start.
-const TAKEN_AT_RUN_TIME: [&str; 26] = [
+const TAKEN_AT_RUN_TIME: [&str; 28] = [
     "security.applicationmaster-nodemanager.applicationmaster.protocol.acl",
     "security.applicationmaster-nodemanager.applicationmaster.protocol.acl.blocked",
     "security.applicationmaster-nodemanager.applicationmaster.protocol.hosts",
@@ -158,6 +158,8 @@ const TAKEN_AT_RUN_TIME: [&str; 26] = [
     "yarn.nodemanager.agent.launch-context.node-max-mb",
     "yarn.nodemanager.agent.log.level",
     "yarn.nodemanager.agent.pause.max-ms",
+    "yarn.nodemanager.agent.queue.bound-factor",
+    "yarn.nodemanager.agent.queue.order",
     "yarn.nodemanager.container-diagnostics-maximum-size",
     "yarn.nodemanager.container-retry-minimum-interval-ms",
     "yarn.nodemanager.duration-to-track-stopped-containers",

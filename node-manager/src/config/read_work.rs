@@ -9,7 +9,7 @@ use hadoop_fs::FsConfig;
 use launch_context::ContextLimits;
 use localize::config::{DeletionConfig, LocalizerConfig};
 use node_web::site::conf::ShownProperty;
-use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
+use sched::{LoadComparator, OpportunisticContainersQueuePolicy, QueueOrder};
 
 use super::addresses::AddressConfig;
 use super::read_node::none_or_more;
@@ -30,6 +30,8 @@ pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
             &[("BY_RESOURCES", ByResources)],
         ),
         opportunistic_queue_length_max: u32::try_from(length_max).unwrap_or(0),
+        queue_order: queue_order(reader),
+        queue_bound_factor: reader.u32("yarn.nodemanager.agent.queue.bound-factor", 1),
         load_comparator: load_comparator(reader),
         pause_for_preemption: reader
             .flag("yarn.nodemanager.opportunistic-containers-use-pause-for-preemption"),
@@ -37,6 +39,15 @@ pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
         pause_memory_ceiling_mb: reader
             .u64_or_minus_one("yarn.nodemanager.agent.pause.memory-ceiling-mb"),
     }
+}
+
+fn queue_order(reader: &mut PropertyReader<'_>) -> QueueOrder {
+    let word = |order: QueueOrder| (order.as_str(), order);
+    reader.choice(
+        "yarn.nodemanager.agent.queue.order",
+        word(QueueOrder::Fifo),
+        &[word(QueueOrder::Shortest), word(QueueOrder::LeastLeft)],
+    )
 }
 
 /// Reads the ResourceManager's comparator from the configuration that the nodes share with it.

@@ -17,7 +17,7 @@ use log_aggregation::tfile::Compression;
 use node_script::Script;
 use node_web::site::conf::ShownProperty;
 use node_web::site::filters::Filters;
-use sched::{LoadComparator, OpportunisticContainersQueuePolicy};
+use sched::{LoadComparator, OpportunisticContainersQueuePolicy, QueueOrder};
 use tls_server::TlsConfig;
 use web_auth::NameRules;
 use wire::kerberos::ServerPrincipal;
@@ -159,6 +159,10 @@ pub struct SchedulerConfig {
     /// Opportunistic containers that may wait under `ByQueueLen`. 0: none, and guaranteed ones
     /// start without a test.
     pub opportunistic_queue_length_max: u32,
+    /// Order of the opportunistic containers that wait.
+    pub queue_order: QueueOrder,
+    /// Expected runs that such a container may wait for others that came later.
+    pub queue_bound_factor: u32,
     /// Comparator of nodes at the ResourceManager, which decides the capacity that `ByResources`
     /// reports.
     pub load_comparator: LoadComparator,

@@ -7,6 +7,7 @@
 //! | | `<container id>/context/<n>` | [`ContextRecord`] of a re-initialization, numbered from 1 |
 //! | `applications` | `<application id>` | [`ApplicationRecord`] |
 //! | | `drain` | [`DrainRecord`] |
+//! | | `learnt-runs` | [`LearntRunsRecord`] of how long containers run |
 //! | | `suspects` | [`SuspectsRecord`] of the recovery's circuit breaker |
 //! | | `logs-settled/<application id>/<container id>` | nothing; no log of it is to be uploaded |
 //! | `tokens` | `keys` | [`KeysRecord`] |
@@ -19,8 +20,8 @@ use std::sync::Arc;
 
 use node_core::StoreOrder;
 use node_core::recovery::{
-    ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, RecordError,
-    StoredContainer, SuspectsRecord, decode, encode,
+    ApplicationRecord, ContextRecord, DrainRecord, KeyRecord, KeysRecord, LearntRunsRecord,
+    RecordError, StoredContainer, SuspectsRecord, decode, encode,
 };
 use prost::Message;
 use records::{ApplicationAttemptId, ApplicationId, ContainerName, EpochMillis};
@@ -39,6 +40,9 @@ const CONTEXT: &str = "context/";
 
 /// Key of the node's drain, among the applications'. No application has this id.
 const DRAIN: &str = "drain";
+
+/// Key of how long containers run, among the applications'.
+const LEARNT_RUNS: &str = "learnt-runs";
 
 /// Key of the works that may have crashed the agent, among the applications'.
 const SUSPECTS: &str = "suspects";
@@ -66,6 +70,8 @@ pub struct FoundState {
     pub used: BTreeMap<ContainerName, EpochMillis>,
     /// Drain of the node; absent: it was in service.
     pub drain: Option<DrainRecord>,
+    /// What was learnt of how long containers run; absent: nothing.
+    pub learnt_runs: Option<LearntRunsRecord>,
     /// Works that may have crashed earlier agents; absent: none is known.
     pub suspects: Option<SuspectsRecord>,
 }
@@ -114,6 +120,8 @@ impl FoundState {
         for (key, value) in applications {
             if key == DRAIN {
                 read(&key, &value, |record| found.drain.replace(record));
+            } else if key == LEARNT_RUNS {
+                read(&key, &value, |record| found.learnt_runs.replace(record));
             } else if key == SUSPECTS {
                 read(&key, &value, |record| found.suspects.replace(record));
             } else if let Some((id, name)) = settled_key(&key) {
@@ -255,6 +263,7 @@ pub fn writes_of(order: &StoreOrder) -> Vec<RecordWrite> {
             value: Vec::new(),
         }],
         StoreOrder::Drain(record) => vec![of_node(DRAIN, record.as_deref())],
+        StoreOrder::LearntRuns(record) => vec![of_node(LEARNT_RUNS, Some(&**record))],
         StoreOrder::Suspects(record) => vec![of_node(SUSPECTS, record.as_deref())],
     }
 }

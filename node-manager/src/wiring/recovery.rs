@@ -236,6 +236,7 @@ impl Recovery {
             leftovers,
             settled_logs: found.settled_logs,
             drain: found.drain,
+            learnt_runs: found.learnt_runs,
             judgement,
         }
     }

@@ -58,6 +58,8 @@ pub(super) fn scheduler(
     ContainerSchedulerConfig {
         queue_policy: config.scheduler.opportunistic_queue_policy,
         queue_length_max: usize::try_from(length).unwrap_or(usize::MAX),
+        queue_order: config.scheduler.queue_order,
+        queue_bound_factor: config.scheduler.queue_bound_factor,
         load_comparator: config.scheduler.load_comparator,
         use_pause_for_preemption: config.scheduler.pause_for_preemption,
         pause_max_ms: config.scheduler.pause_max_ms,

@@ -1,7 +1,9 @@
 //! Something that was decided about a container, or that happened to the node, and its words.
 
 use records::{ContainerExitStatus, ContainerId, Resource};
-use sched::{Completion, ContainerQueuingLimit, Note, PauseEnd, RejectReason, ShedReason};
+use sched::{
+    Completion, ContainerQueuingLimit, Note, PassReason, PauseEnd, RejectReason, ShedReason,
+};
 
 use super::words::{duration, number};
 use crate::snapshot::DrainNotice;
@@ -95,6 +97,7 @@ impl Decision {
             Self::Note(
                 Note::Queued { id, .. }
                 | Note::Started { id, .. }
+                | Note::Passed { id, .. }
                 | Note::LargerThanNode { id, .. }
                 | Note::Rejected { id, .. }
                 | Note::Shed { id, .. }
@@ -122,7 +125,9 @@ impl Decision {
     pub fn kind(&self) -> DecisionKind {
         match self {
             Self::Note(Note::Queued { .. }) => DecisionKind::Queued,
-            Self::Note(Note::Started { .. } | Note::LargerThanNode { .. }) => DecisionKind::Started,
+            Self::Note(
+                Note::Started { .. } | Note::Passed { .. } | Note::LargerThanNode { .. },
+            ) => DecisionKind::Started,
             Self::Note(Note::Rejected { .. }) => DecisionKind::Rejected,
             Self::Note(Note::Shed { .. }) => DecisionKind::Shed,
             Self::Note(Note::Evicted { .. } | Note::PausedKilled { .. }) => DecisionKind::Evicted,
@@ -200,6 +205,7 @@ fn note_words(note: &Note) -> String {
             RejectReason::Draining => "Rejected because this node is drained",
         }
         .to_owned(),
+        Note::Passed { passed, reason, .. } => passed_words(passed, reason),
         Note::LargerThanNode { .. } => "Runs alone because it is larger than the node".to_owned(),
         Note::Shed { reason, .. } => shed_words(reason),
         Note::Evicted {
@@ -251,6 +257,29 @@ fn started_words(queue_wait_ms: u64, estimated_wait_ms: Option<u64>, resumed: bo
         (false, _, Some(estimated)) => {
             let estimated = duration(estimated);
             format!("Started after waiting {waited}, estimated {estimated}")
+        }
+    }
+}
+
+fn passed_words(passed: ContainerId, reason: PassReason) -> String {
+    match reason {
+        PassReason::Order {
+            order,
+            expected_ms,
+            passed_expected_ms,
+        } => {
+            let (run, other) = (duration(expected_ms), duration(passed_expected_ms));
+            format!(
+                "Passes {passed}, which waits longer: expected to run {run}, the other {other} \
+                 (order {order})"
+            )
+        }
+        PassReason::Backfill { room_in_ms } => {
+            let room = duration(room_in_ms);
+            format!(
+                "Passes {passed}, which does not fit and is not expected to start later for it: \
+                 its room is expected in {room}"
+            )
         }
     }
 }

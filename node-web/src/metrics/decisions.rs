@@ -9,7 +9,8 @@ use sched::Note;
 
 use super::family::{Maker, PerLabel};
 use super::labels::{
-    Direction, ErrorSide, How, LossLabel, PauseEndLabel, RejectLabel, ShedLabel, TypeLabel,
+    Direction, ErrorSide, How, LossLabel, PassLabel, PauseEndLabel, RejectLabel, ShedLabel,
+    TypeLabel,
 };
 
 /// Seconds. A queued container waits for others to end, which takes up to hours. Run times are of
@@ -28,6 +29,7 @@ const DELAY_BUCKETS: [f64; 11] = [
 pub(super) struct DecisionSeries {
     queued: PerLabel<TypeLabel, IntCounter>,
     starts: PerLabel<TypeLabel, IntCounter>,
+    passes: PerLabel<PassLabel, IntCounter>,
     resumes: IntCounter,
     larger_than_node: IntCounter,
     retries: IntCounter,
@@ -53,6 +55,10 @@ impl DecisionSeries {
             starts: maker.counters(
                 "nm_agent_container_starts_total",
                 "Containers that the scheduler handed to the launcher.",
+            ),
+            passes: maker.counters(
+                "nm_agent_container_passes_total",
+                "Opportunistic containers that started before one that waited longer or whose turn it was.",
             ),
             resumes: maker.counter(
                 "nm_agent_container_resumes_total",
@@ -139,6 +145,7 @@ impl DecisionSeries {
                     self.estimate_error_seconds.of(side).observe(error);
                 }
             }
+            Note::Passed { reason, .. } => self.passes.of(reason).inc(),
             Note::LargerThanNode { .. } => self.larger_than_node.inc(),
             Note::Rejected { reason, .. } => self.rejections.of(reason).inc(),
             Note::Shed { reason, .. } => self.sheds.of(reason).inc(),

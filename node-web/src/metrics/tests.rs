@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType};
 use refusals::Reason;
-use sched::{Completion, Note, PauseEnd, RejectReason, ShedReason};
+use sched::{Completion, Note, PassReason, PauseEnd, QueueOrder, RejectReason, ShedReason};
 
 use super::*;
 
@@ -149,6 +149,28 @@ fn a_retry_is_counted() {
             remaining: None,
         },
         &["nm_agent_container_retries_total"],
+    );
+}
+
+#[test]
+fn starts_out_of_turn_are_counted_by_reason() {
+    let passed = |reason| Note::Passed {
+        id: ID,
+        passed: ID,
+        reason,
+    };
+    let order = PassReason::Order {
+        order: QueueOrder::Shortest,
+        expected_ms: 1,
+        passed_expected_ms: 2,
+    };
+    assert_note_raises(
+        passed(order),
+        &["nm_agent_container_passes_total{reason=\"order\"}"],
+    );
+    assert_note_raises(
+        passed(PassReason::Backfill { room_in_ms: 1 }),
+        &["nm_agent_container_passes_total{reason=\"backfill\"}"],
     );
 }
 

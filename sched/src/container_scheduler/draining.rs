@@ -28,7 +28,7 @@ impl ContainerScheduler {
     /// Removes the opportunistic containers that wait on a node that is drained.
     pub(super) fn shed_drained(&mut self, turn: &mut Turn<'_>) {
         if self.drain.is_some() {
-            while self.shed_newest(ShedReason::Draining, turn) {}
+            while self.shed_last(ShedReason::Draining, turn) {}
         }
     }
 

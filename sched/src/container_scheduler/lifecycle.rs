@@ -56,7 +56,7 @@ impl ContainerScheduler {
                 return Ok(Change::Other);
             }
         }
-        let place = self.next_place(&spec);
+        let place = self.next_place(&spec, turn.now.mono);
         self.step(id, Step::Enqueue { place }, turn.now);
         if let Some(container) = self.containers.get_mut(&id)
             && spec.execution_type == ExecutionType::Opportunistic
@@ -234,7 +234,7 @@ impl ContainerScheduler {
                 let held_mb = held_mb.unwrap_or(spec.resource.memory_mb);
                 let pause = container.earlier_pause;
                 let EarlierPause { place, since } = pause.unwrap_or_else(|| EarlierPause {
-                    place: self.next_place(&spec),
+                    place: self.next_frozen_place(),
                     since: turn.now.mono,
                 });
                 self.step(id, Step::Paused { place, held_mb }, turn.now);
@@ -392,11 +392,16 @@ impl ContainerScheduler {
         let type_changed = spec.execution_type != old.execution_type;
         // A place is taken only if the container moves, so that the numbers have no unexplained
         // gaps.
-        let place = (type_changed && state.waits_at().is_some()).then(|| self.next_place(&spec));
+        let place = match state {
+            S::Queued { .. } if type_changed => Some(self.next_place(&spec, turn.now.mono)),
+            S::Paused { .. } if type_changed => Some(self.next_frozen_place()),
+            _ => None,
+        };
         self.modify(id, |container| {
             container.spec = spec;
             if let Some(place) = place {
                 container.joined = turn.now.mono;
+                container.passed_until = None;
                 container.reported_wait_ms = None;
                 container.estimate = Estimate::Open;
                 container.state = state

@@ -12,7 +12,7 @@ use crate::container_scheduler::room::Change;
 use crate::container_spec::ContainerSpec;
 use crate::container_state::{ContainerState as S, Ending};
 use crate::diagnostics::Diagnostics;
-use crate::queue_order;
+use crate::queue_order::QueuePlace;
 use crate::retry::{GrantedRetries, Retries};
 
 /// A container of an earlier run of the agent.
@@ -102,6 +102,7 @@ impl ContainerScheduler {
             let taken = self.recover_one(container, &mut turn);
             result = result.and(taken);
         }
+        self.sort_queue(turn.now.mono);
         self.start_again(&mut turn);
         self.settle(Change::Other, &mut turn);
         if cfg!(debug_assertions) {
@@ -136,7 +137,7 @@ impl ContainerScheduler {
                 break;
             }
             let launching = S::Launching { order: *order };
-            let place = queue_order::place(spec, *order);
+            let place = QueuePlace::fifo(*order);
             let queued = S::Queued { place };
             self.index.remove(spec, launching);
             self.index.insert(spec, queued);
@@ -174,7 +175,7 @@ impl ContainerScheduler {
         let state = match stage {
             RecoveredStage::Accepted => S::Localizing,
             RecoveredStage::Waiting => S::Queued {
-                place: self.next_place(&spec),
+                place: self.next_place(&spec, since),
             },
             RecoveredStage::Starting => S::Launching {
                 order: self.allocate_number(),
@@ -189,7 +190,7 @@ impl ContainerScheduler {
         let mut container = Container::new(spec, since);
         container.state = state;
         container.earlier_pause = (stage == RecoveredStage::Paused).then(|| EarlierPause {
-            place: self.next_place(&spec),
+            place: self.next_frozen_place(),
             since,
         });
         container.retries = Retries::recovered(retries);

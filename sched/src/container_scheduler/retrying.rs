@@ -123,7 +123,7 @@ impl ContainerScheduler {
         self.timers.cancel(Timer::ForceKill(id));
         if let Some(container) = self.containers.get(&id) {
             let spec = container.spec;
-            let place = self.next_place(&spec);
+            let place = self.next_place(&spec, turn.now.mono);
             self.step(id, Step::Requeue { place }, turn.now);
         }
         if let Some(container) = self.containers.get_mut(&id) {

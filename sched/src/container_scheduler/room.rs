@@ -2,8 +2,11 @@
 
 use records::{ContainerId, ExecutionType, MonoMillis};
 
+use super::backfill::Backfill;
 use super::{ContainerScheduler, Turn};
-use crate::action::{Action, ContainerQueuingLimit, Note, PauseEnd, RejectReason, ShedReason};
+use crate::action::{
+    Action, ContainerQueuingLimit, Note, PassReason, PauseEnd, RejectReason, ShedReason,
+};
 use crate::container::Estimate;
 use crate::container_state::{ContainerState as S, Step};
 use crate::kill_cause::{KillCause, PAUSED_TO_MAKE_ROOM};
@@ -32,6 +35,8 @@ enum Next {
     Start(ContainerId),
     /// Container that is larger than the whole node.
     NeverFits(ContainerId),
+    /// Container that fits and may pass the one whose turn it is.
+    Pass(Backfill),
 }
 
 impl ContainerScheduler {
@@ -78,7 +83,8 @@ impl ContainerScheduler {
 
     /// Starts guaranteed containers first, then opportunistic ones, each in the order of their
     /// queue. The first container that does not fit blocks all behind it: otherwise small
-    /// containers could keep a large one waiting for ever. Only frozen containers may be passed.
+    /// containers could keep a large one waiting for ever. Only frozen containers may be passed,
+    /// and those that are not expected to start later for it ([`Self::backfill`]).
     fn start_queued(&mut self, turn: &mut Turn<'_>) {
         while let Some(head) = self.index.guaranteed().head() {
             if !self.may_start_guaranteed(head.amount) {
@@ -89,9 +95,10 @@ impl ContainerScheduler {
         }
         while let Some(next) = self.next_opportunistic(turn.now.mono) {
             match next {
-                Next::Start(id) => self.start_or_resume(id, turn),
+                Next::Start(id) => self.start_in_order(id, turn),
                 // The node shrank or the container grew: it would block the queue for ever.
                 Next::NeverFits(id) => self.reject(id, RejectReason::NeverFits, turn),
+                Next::Pass(backfill) => self.start_backfill(backfill, turn),
             }
         }
     }
@@ -107,7 +114,11 @@ impl ContainerScheduler {
             if self.has_room(waiting.amount) {
                 return Some(Next::Start(waiting.id));
             }
-            if !is_frozen || self.keeps_room(waiting, now) {
+            if !is_frozen {
+                let place = self.containers.get(&waiting.id)?.state.waits_at()?;
+                return self.backfill(waiting, place, now).map(Next::Pass);
+            }
+            if self.keeps_room(waiting, now) {
                 return None;
             }
         }
@@ -161,7 +172,25 @@ impl ContainerScheduler {
         (self.index.allocated() + amount).fits_in(self.node_amount())
     }
 
-    fn start_or_resume(&mut self, id: ContainerId, turn: &mut Turn<'_>) {
+    /// Starts the opportunistic container whose turn it is.
+    fn start_in_order(&mut self, id: ContainerId, turn: &mut Turn<'_>) {
+        let state = self.state(id);
+        if let Some(S::Queued { place }) = state
+            && let Some((oldest, passed)) = self.index.opportunistic().oldest_unstarted()
+            && oldest.arrival() < place.arrival()
+        {
+            let reason = PassReason::Order {
+                order: self.config.queue_order,
+                expected_ms: place.expected_ms(),
+                passed_expected_ms: oldest.expected_ms(),
+            };
+            let passed = passed.id;
+            turn.note(Note::Passed { id, passed, reason });
+        }
+        self.start_or_resume(id, turn);
+    }
+
+    pub(super) fn start_or_resume(&mut self, id: ContainerId, turn: &mut Turn<'_>) {
         let Some(container) = self.containers.get(&id) else {
             return;
         };
@@ -285,21 +314,21 @@ impl ContainerScheduler {
         }
     }
 
-    /// Removes the newest opportunistic containers from the queue until its length meets the
-    /// ResourceManager's limit. Frozen containers stay because they have work to lose. Waits are
+    /// Removes the opportunistic containers whose turn comes last from the queue until its length
+    /// meets the ResourceManager's limit. Frozen containers stay because they have work to lose. Waits are
     /// not limited, as in Hadoop: whoever is shed for a long wait waits elsewhere, at the end of
     /// another queue.
     pub(super) fn shed(&mut self, limit: ContainerQueuingLimit, turn: &mut Turn<'_>) {
         if let Some(length) = limit.max_queue_length {
             for _ in 0..limit.excess(self.index.opportunistic().unstarted_len()) {
-                self.shed_newest(ShedReason::QueueLength { limit: length }, turn);
+                self.shed_last(ShedReason::QueueLength { limit: length }, turn);
             }
         }
     }
 
     /// Returns whether there was a container to remove.
-    pub(super) fn shed_newest(&mut self, reason: ShedReason, turn: &mut Turn<'_>) -> bool {
-        let Some(id) = self.index.opportunistic().newest_unstarted() else {
+    pub(super) fn shed_last(&mut self, reason: ShedReason, turn: &mut Turn<'_>) -> bool {
+        let Some(id) = self.index.opportunistic().last_unstarted() else {
             return false;
         };
         turn.note(Note::Shed { id, reason });

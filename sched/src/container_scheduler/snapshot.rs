@@ -12,7 +12,9 @@ use crate::config::{CONTAINERS_MAX, ContainerSchedulerConfig};
 use crate::container::Container;
 use crate::container_state::ContainerState as S;
 use crate::index::Index;
+use crate::queue_order::{EXPECTED_MAX_MS, QueuePlace};
 use crate::retry::{FAILURES_IN_WINDOW_MAX, Retries};
+use crate::run_profile::{LearntRuns, ProfiledRuns};
 use crate::run_times::{RunTimes, StoredRunTimes};
 use crate::timers::{Timer, Timers};
 
@@ -32,6 +34,8 @@ pub struct SchedulerSnapshot {
     queuing_limit: Option<ContainerQueuingLimit>,
     drain: Option<DrainExtent>,
     run_times: StoredRunTimes,
+    #[serde(default, skip_serializing_if = "LearntRuns::is_empty")]
+    profiled_runs: LearntRuns,
     typical_ask: Resource,
     estimated_wait_ms: Option<u64>,
     utc_offset_s: i32,
@@ -92,6 +96,10 @@ impl SchedulerSnapshot {
                     return broken("two containers have one place");
                 }
             }
+            let expected_ms = container.state.waits_at().map(QueuePlace::expected_ms);
+            if expected_ms.is_some_and(|ms| ms > EXPECTED_MAX_MS) {
+                return broken("a container is expected to run for longer than any");
+            }
             let times = [container.since.0, container.joined.0];
             let retries = container.retries.granted().recent.len();
             if times.into_iter().any(|at| at > NUMBER_MAX)
@@ -139,6 +147,7 @@ impl ContainerScheduler {
             queuing_limit: self.queuing_limit,
             drain: self.drain,
             run_times: self.run_times.stored(),
+            profiled_runs: self.profiled_runs.stored(),
             typical_ask: self.typical_ask,
             estimated_wait_ms: self.estimated_wait_ms,
             utc_offset_s: self.utc_offset_s,
@@ -154,8 +163,9 @@ impl ContainerScheduler {
         snapshot.check()?;
         let config = snapshot.config;
         let run_times = RunTimes::from_stored(&snapshot.run_times);
-        let run_times =
-            run_times.ok_or_else(|| SnapshotError("run times that are none".to_owned()))?;
+        let none = || SnapshotError("run times that are none".to_owned());
+        let run_times = run_times.ok_or_else(none)?;
+        let profiled_runs = ProfiledRuns::from_stored(&snapshot.profiled_runs).ok_or_else(none)?;
         let mut index = Index::new(config.vmem_check);
         for container in &snapshot.containers {
             index.insert(&container.spec, container.state);
@@ -177,6 +187,7 @@ impl ContainerScheduler {
             queuing_limit: snapshot.queuing_limit,
             drain: snapshot.drain,
             run_times,
+            profiled_runs,
             typical_ask: snapshot.typical_ask,
             estimated_wait_ms: snapshot.estimated_wait_ms,
             utc_offset_s: snapshot.utc_offset_s,

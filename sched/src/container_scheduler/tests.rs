@@ -30,6 +30,8 @@ use test_support::ids::container as id;
 const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
     queue_policy: crate::OpportunisticContainersQueuePolicy::ByQueueLen,
     queue_length_max: 10,
+    queue_order: crate::QueueOrder::Fifo,
+    queue_bound_factor: crate::QUEUE_BOUND_FACTOR_DEFAULT,
     load_comparator: crate::LoadComparator::QueueLength,
     use_pause_for_preemption: false,
     pause_max_ms: 300_000,

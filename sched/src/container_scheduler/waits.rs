@@ -54,10 +54,12 @@ impl ContainerScheduler {
         let waits = self.waits(now);
         self.estimated_wait_ms = admitted.ok().map(|()| waits.newcomer);
         let knows = !self.run_times.is_empty();
-        for (id, wait_ms) in joined.iter().zip(waits.waiting.into_iter().rev()) {
-            if let Some(container) = self.containers.get_mut(id) {
+        for (at, id) in joined {
+            if let Some(container) = self.containers.get_mut(&id)
+                && let Some(wait_ms) = waits.waiting.get(at)
+            {
                 container.estimate = if knows {
-                    Estimate::Wait(now.since(container.joined).saturating_add(wait_ms))
+                    Estimate::Wait(now.since(container.joined).saturating_add(*wait_ms))
                 } else {
                     Estimate::Unknown
                 };
@@ -65,17 +67,22 @@ impl ContainerScheduler {
         }
     }
 
-    /// Returns the opportunistic containers without an estimate, newest first. New containers join
-    /// at the end, so these are the end of the queue, and finding them costs no more than their
-    /// number.
-    fn without_estimate(&self) -> Vec<ContainerId> {
-        let newest_first = self.index.opportunistic().unstarted_newest_first();
-        newest_first
-            .take_while(|id| {
-                let container = self.containers.get(id);
-                container.is_some_and(|container| container.estimate == Estimate::Open)
-            })
-            .collect()
+    /// Returns the opportunistic containers without an estimate, with their positions in the order
+    /// of [`Self::queue`], from 0. In the order of arrival new ones join at the end, so finding
+    /// them costs no more than their number. Under another order all that wait are visited.
+    fn without_estimate(&self) -> Vec<(usize, ContainerId)> {
+        let count = self.index.guaranteed().len() + self.index.opportunistic().len();
+        let last_first = self.index.opportunistic().unstarted_last_first();
+        let positions = (0..count).rev().zip(last_first);
+        let is_open = |(_, id): &(usize, ContainerId)| {
+            let container = self.containers.get(id);
+            container.is_some_and(|container| container.estimate == Estimate::Open)
+        };
+        if self.config.queue_order.uses_lengths() {
+            positions.filter(is_open).collect()
+        } else {
+            positions.take_while(is_open).collect()
+        }
     }
 
     /// Returns the wait of each waiting container, in the order of [`Self::queue`], and that of
@@ -120,7 +127,19 @@ impl ContainerScheduler {
             holding,
             waiting,
             newcomer: self.newcomer(),
+            newcomer_at: self.newcomer_at(now),
         }
+    }
+
+    /// Returns the number of waiting containers that another opportunistic one would not pass.
+    fn newcomer_at(&self, now: MonoMillis) -> usize {
+        let queue = self.index.opportunistic();
+        let unstarted = if self.config.queue_order.uses_lengths() {
+            queue.unstarted_before(self.newcomer_place(now))
+        } else {
+            queue.unstarted_len()
+        };
+        self.index.guaranteed().len() + queue.paused_len() + unstarted
     }
 
     /// Returns the expected size of another container: that of the last one, clamped to the whole
@@ -151,9 +170,7 @@ impl ContainerScheduler {
             Phase::Active if container.state == S::Pausing => Run::Ending { within_ms: 0 },
             Phase::Unstarted | Phase::Active | Phase::Relaunching | Phase::Gone | Phase::Ended => {
                 Run::Running {
-                    known: self
-                        .run_times
-                        .expected(spec.id.application_id(), spec.resource),
+                    known: self.expected_runs(spec),
                     ran_ms: container.ran_ms(now),
                 }
             }
@@ -173,8 +190,13 @@ impl ContainerScheduler {
         {
             let application = id.application_id();
             let ran_ms = container.ran_ms(now);
-            self.run_times
-                .record(application, container.spec.resource, ran_ms);
+            if let Some(profile) = container.profile {
+                self.profiled_runs.record(profile, ran_ms);
+            }
+            let size = container.spec.resource;
+            if self.run_times.record(application, size, ran_ms) {
+                self.place_application_again(application);
+            }
         }
     }
 }

@@ -18,7 +18,8 @@ use proptest::prelude::*;
 use records::{ContainerId, EpochMillis, ExecutionType, MonoMillis, Now, Resource};
 use sched::{
     Action, ContainerQueuingLimit, ContainerRetryContext, ContainerScheduler,
-    ContainerSchedulerConfig, ContainerSpec, Event, KillReason, Note, RetryOn,
+    ContainerSchedulerConfig, ContainerSpec, Digest, Event, KillReason, Note, QueueOrder, RetryOn,
+    RunProfile, RuntimeSettings,
 };
 use test_support::ids::{self, container_of};
 
@@ -54,6 +55,7 @@ pub(crate) fn status_of(reason: KillReason) -> i32 {
 
 /// Node, toy, shell and the log of all events and actions.
 struct World {
+    config: ContainerSchedulerConfig,
     scheduler: ContainerScheduler,
     toy: Toy,
     shell: Shell,
@@ -70,6 +72,7 @@ struct World {
 impl World {
     fn new(config: ContainerSchedulerConfig, node: Resource) -> Self {
         Self {
+            config,
             scheduler: ContainerScheduler::new(config, node),
             toy: Toy::new(config, node),
             shell: Shell::default(),
@@ -96,6 +99,20 @@ impl World {
                 let id = self.pick(which);
                 let policy = policy_of(retries);
                 self.feed(Event::RetryPolicy { id, policy });
+            }
+            Op::RunProfile {
+                which,
+                user,
+                command,
+                hint_ms,
+            } => {
+                let id = self.pick(which);
+                let profile = RunProfile {
+                    user: Digest([user, 0, 0, 0]),
+                    command: Digest([0, command, 0, 0]),
+                    hint_ms,
+                };
+                self.feed(Event::RunProfile { id, profile });
             }
             Op::Restart { which } => self.feed(Event::Restart(self.pick(which))),
             Op::StartAgain { which } => {
@@ -136,6 +153,7 @@ impl World {
                     max_queue_wait_time_ms,
                 });
             }
+            Op::Order(order, factor) => self.set_order(order, factor),
             Op::EstimateWaits => self.feed(Event::EstimateWaits),
             Op::Forget { which } => self.feed(Event::Forget(self.pick(which))),
             Op::Annotate { which } => {
@@ -163,6 +181,16 @@ impl World {
         let (_, _, again) = self.log.last().unwrap();
         let shed = |action: &Action| matches!(action, Action::Note(Note::Shed { .. }));
         assert!(!again.iter().any(shed), "{again:?}");
+    }
+
+    /// Changes the order, as `reload` does: what waits is sorted by it at once, and what has not
+    /// started neither ends nor starts for it, unless it fits.
+    fn set_order(&mut self, order: QueueOrder, factor: u32) {
+        self.feed(Event::Settings(RuntimeSettings {
+            queue_order: order,
+            queue_bound_factor: factor,
+            ..self.config.runtime_settings()
+        }));
     }
 
     /// Picks one of the known containers, or sometimes an unknown id.
@@ -310,9 +338,12 @@ impl World {
         }
     }
 
-    /// Checks that containers that waited before are started in the order of arrival. Opportunistic
-    /// ones may pass a frozen one.
+    /// Checks that containers that waited before are started in the order of arrival, where that is
+    /// the order in force. Opportunistic ones may pass a frozen one.
     fn check_order_of_starts(&self, before: &Toy, actions: &[Action]) {
+        if !before.is_fifo() || !self.toy.is_fifo() {
+            return;
+        }
         for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
             let started: Vec<ContainerId> = actions
                 .iter()

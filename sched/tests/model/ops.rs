@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use records::ExecutionType;
 use sched::{
-    ContainerSchedulerConfig, KillReason, OpportunisticContainersQueuePolicy, VmemPmemRatio,
+    ContainerSchedulerConfig, KillReason, OpportunisticContainersQueuePolicy, QueueOrder,
+    VmemPmemRatio,
 };
 
 use crate::shell::Luck;
@@ -15,6 +16,12 @@ pub(crate) enum Op {
     RetryPolicy {
         which: usize,
         retries: u32,
+    },
+    RunProfile {
+        which: usize,
+        user: u32,
+        command: u32,
+        hint_ms: Option<u64>,
     },
     Restart {
         which: usize,
@@ -49,6 +56,7 @@ pub(crate) enum Op {
     },
     QueuingLimit(Option<usize>, Option<u64>),
     EstimateWaits,
+    Order(QueueOrder, u32),
     Forget {
         which: usize,
     },
@@ -73,6 +81,10 @@ pub(crate) struct Draw {
     pub(crate) memory_mb: u64,
     pub(crate) vcores: u32,
     pub(crate) execution_type: ExecutionType,
+}
+
+fn order() -> impl Strategy<Value = (QueueOrder, u32)> {
+    (prop::sample::select(QueueOrder::ALL.as_slice()), 1_u32..12)
 }
 
 fn draw() -> impl Strategy<Value = Draw> {
@@ -114,6 +126,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         20 => draw().prop_map(Op::Start),
         5 => (any(), 0_u32..4).prop_map(|(which, retries)| Op::RetryPolicy { which, retries }),
+        6 => (any(), 0_u32..2, 0_u32..3, prop::option::of(1_u64..1_000)).prop_map(
+            |(which, user, command, hint_ms)| Op::RunProfile { which, user, command, hint_ms }
+        ),
         3 => any().prop_map(|which| Op::Restart { which }),
         1 => any().prop_map(|which| Op::StartAgain { which }),
         60 => (any(), luck()).prop_map(|(which, luck)| Op::Answer { which, luck }),
@@ -128,6 +143,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         2 => (prop::option::of(0_usize..6), prop::option::of(0_u64..150_000))
             .prop_map(|(length, wait_ms)| Op::QueuingLimit(length, wait_ms)),
         2 => Just(Op::EstimateWaits),
+        1 => order().prop_map(|(order, factor)| Op::Order(order, factor)),
         3 => any().prop_map(|which| Op::Forget { which }),
         1 => any().prop_map(|which| Op::Annotate { which }),
         2 => (any(), 0_u64..30).prop_map(|(which, held_mb)| Op::FrozenMemory { which, held_mb }),
@@ -150,12 +166,16 @@ pub(crate) fn config() -> impl Strategy<Value = ContainerSchedulerConfig> {
         1_u64..1_000,
         prop_oneof![Just(0_u64), 80_u64..200],
     );
-    (policy, length, pause, vmem_check, delay_ms).prop_map(
-        |(queue_policy, queue_length_max, pause, vmem_check, delay_ms)| {
+    let order = prop_oneof![2 => Just((QueueOrder::Fifo, 10)), 3 => order()];
+    (policy, length, pause, vmem_check, delay_ms, order).prop_map(
+        |(queue_policy, queue_length_max, pause, vmem_check, delay_ms, order)| {
+            let (queue_order, queue_bound_factor) = order;
             let (use_pause_for_preemption, pause_max_ms, memory_ceiling_mb) = pause;
             ContainerSchedulerConfig {
                 queue_policy,
                 queue_length_max,
+                queue_order,
+                queue_bound_factor,
                 use_pause_for_preemption,
                 pause_max_ms,
                 memory_ceiling_mb,

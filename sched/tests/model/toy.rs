@@ -1,15 +1,18 @@
 //! The scheduler in its plainest form: one list, searched and summed for every question. Predicts
 //! each action of the real one, in order.
 
+mod killing;
+mod ordering;
 mod scheduling;
 mod values;
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Resource};
 use sched::{
     ContainerSchedulerConfig, ContainerSpec, Event, OpportunisticContainersQueuePolicy,
-    OpportunisticContainersStatus, PauseEnd, QUEUE_LENGTH_MAX, RejectReason,
+    OpportunisticContainersStatus, PauseEnd, QUEUE_LENGTH_MAX, QueueOrder, RejectReason,
 };
 
+use ordering::Run;
 use values::Frozen;
 pub(crate) use values::{Decision, Phase, Sum, ToyContainer};
 
@@ -19,6 +22,8 @@ pub(crate) struct Toy {
     config: ContainerSchedulerConfig,
     pub(crate) node: Resource,
     pub(crate) containers: Vec<ToyContainer>,
+    /// Runs that have ended, oldest first.
+    runs: Vec<Run>,
     clock: u64,
     decisions: Vec<Decision>,
 }
@@ -33,6 +38,7 @@ impl Toy {
             config,
             node,
             containers: Vec::new(),
+            runs: Vec::new(),
             clock: 0,
             decisions: Vec::new(),
         }
@@ -47,6 +53,7 @@ impl Toy {
         while self.reclaim_frozen_memory(now_ms) {
             self.start_queued(now_ms);
         }
+        self.count_runs(now_ms);
         Ok(std::mem::take(&mut self.decisions))
     }
 
@@ -83,8 +90,15 @@ impl Toy {
     pub(crate) fn queue(&self, kind: ExecutionType) -> Vec<ToyContainer> {
         let waits = |container: &&ToyContainer| container.is(kind) && container.place().is_some();
         let mut queue: Vec<_> = self.containers.iter().filter(waits).copied().collect();
-        queue.sort_by_key(|container| (!container.is_frozen(), container.place()));
+        queue.sort_by_key(|container| {
+            let rank = self.rank(container);
+            (!container.is_frozen(), rank, container.place())
+        });
         queue
+    }
+
+    pub(crate) fn is_fifo(&self) -> bool {
+        self.config.queue_order == QueueOrder::Fifo
     }
 
     pub(crate) fn pause_max_ms(&self) -> u64 {
@@ -124,6 +138,10 @@ impl Toy {
                 container.retries = policy.max_retries.unwrap();
                 container.retries_left = container.retries;
             }
+            Event::RunProfile { id, profile } => {
+                self.at(*id)?;
+                self.set_profile(*id, *profile);
+            }
             Event::Restart(id) => {
                 let container = self.at(*id)?;
                 if !matches!(container.phase, Phase::Running { .. }) {
@@ -134,6 +152,7 @@ impl Toy {
             }
             Event::Kill { id, reason } => {
                 self.at(*id)?;
+                self.record_kill(*id, *reason, now_ms);
                 self.kill(*id, crate::status_of(*reason), now_ms);
             }
             Event::KillApplication { id, reason } => {
@@ -146,10 +165,11 @@ impl Toy {
                     .collect();
                 ids.sort();
                 for id in ids {
+                    self.record_kill(id, *reason, now_ms);
                     self.kill(id, crate::status_of(*reason), now_ms);
                 }
             }
-            Event::Update(spec) => return self.update(*spec),
+            Event::Update(spec) => return self.update(*spec, now_ms),
             Event::NodeResource(node) => self.node = *node,
             Event::QueuingLimit(limit) => self.shed(limit.max_queue_length, now_ms),
             Event::Forget(id) => {
@@ -160,9 +180,11 @@ impl Toy {
                 self.at(*id)?;
             }
             Event::UtcOffset { .. } | Event::EstimateWaits => {}
-            Event::Drain(_) | Event::Settings(_) => {
-                unreachable!("no sequence drains the node or changes its settings")
+            Event::Settings(settings) => {
+                let (order, factor) = (settings.queue_order, settings.queue_bound_factor);
+                self.change_order(order, factor, now_ms);
             }
+            Event::Drain(_) => unreachable!("no sequence drains the node"),
             Event::FrozenMemory { id, held_mb } => {
                 if let Phase::Waiting {
                     frozen: Some(frozen),
@@ -192,6 +214,10 @@ impl Toy {
             (Event::ProcessesGone(_), phase) if phase.has_process() => {
                 let killed = matches!(phase, Phase::Killing { .. });
                 let ends = container.retries == 0 && phase != Phase::Restarting;
+                if ends && !killed {
+                    self.record_run(id, now_ms);
+                }
+                let container = self.at(id)?;
                 if killed || ends {
                     container.phase = Phase::Gone { killed };
                     container.force_kill_at = None;
@@ -206,12 +232,12 @@ impl Toy {
             }
             (Event::Exited { .. }, Phase::Restarting) => {
                 container.force_kill_at = None;
-                container.phase = Phase::Waiting {
-                    place,
-                    frozen: None,
-                };
+                self.wait(id, place, now_ms);
             }
             (Event::Exited { status, .. }, phase) if phase.has_process() => {
+                if !matches!(phase, Phase::Killing { .. }) {
+                    self.record_run(id, now_ms);
+                }
                 self.gone(id, *status, place, now_ms)?;
             }
             (Event::Paused { held_mb, .. }, Phase::Freezing) => {
@@ -295,6 +321,12 @@ impl Toy {
             status: ContainerExitStatus::INVALID,
             forget: false,
             force_kill_at: None,
+            joined_ms: 0,
+            basis: None,
+            profile: None,
+            passed_until: None,
+            ran_ms: 0,
+            runs_since: None,
             retries: 0,
             retries_left: 0,
         });
@@ -311,10 +343,7 @@ impl Toy {
             self.decide(Decision::Reject(id, reason));
             self.kill(id, -108, now_ms);
         } else {
-            self.at(id)?.phase = Phase::Waiting {
-                place,
-                frozen: None,
-            };
+            self.wait(id, place, now_ms);
         }
         Ok(())
     }
@@ -351,15 +380,12 @@ impl Toy {
         if may_be_retried && container.retries_left > 0 {
             container.retries_left -= 1;
             container.status = status;
-            container.phase = if container.is_frozen() {
-                Phase::Waiting {
-                    place,
-                    frozen: None,
-                }
+            if container.is_frozen() {
+                self.wait(id, place, now_ms);
             } else {
                 let order = container.order().unwrap_or(place);
-                Phase::Relaunching { order, at }
-            };
+                container.phase = Phase::Relaunching { order, at };
+            }
             self.decide(Decision::Retry(id, status));
             return Ok(());
         }
@@ -378,6 +404,7 @@ impl Toy {
         if let Ok(container) = self.at(id) {
             container.phase = Phase::Ended;
             container.force_kill_at = None;
+            container.basis = None;
         }
         self.decide(Decision::CleanUp(id));
     }
@@ -396,49 +423,7 @@ impl Toy {
             .retain(|container| !(container.forget && container.phase == Phase::Done));
     }
 
-    fn kill(&mut self, id: ContainerId, status: i32, now_ms: u64) {
-        self.kill_with_delay(id, status, now_ms, self.config.sigkill_delay_ms);
-    }
-
-    fn kill_with_delay(&mut self, id: ContainerId, status: i32, now_ms: u64, delay_ms: u64) {
-        let Ok(container) = self.at(id) else { return };
-        let status = ContainerExitStatus(status);
-        match container.phase {
-            Phase::Localizing | Phase::Relaunching { .. } | Phase::Waiting { frozen: None, .. } => {
-                container.status = status;
-                self.end(id);
-            }
-            Phase::Killing { .. } | Phase::Gone { .. } | Phase::Ended | Phase::Done => {}
-            Phase::Waiting {
-                frozen: Some(_), ..
-            }
-            | Phase::Launching { .. }
-            | Phase::Running { .. }
-            | Phase::Resuming { .. }
-            | Phase::Restarting
-            | Phase::Freezing => {
-                container.status = status;
-                container.phase = Phase::Killing {
-                    frozen: container.is_frozen(),
-                };
-                self.order_end(id, now_ms, delay_ms);
-            }
-        }
-    }
-
-    fn order_end(&mut self, id: ContainerId, now_ms: u64, delay_ms: u64) {
-        let Ok(container) = self.at(id) else { return };
-        if delay_ms == 0 {
-            container.force_kill_at = None;
-            self.decide(Decision::ForceKill(id));
-        } else {
-            // One that is killed while it restarts keeps its time.
-            container.force_kill_at.get_or_insert(now_ms + delay_ms);
-            self.decide(Decision::Terminate(id));
-        }
-    }
-
-    fn update(&mut self, spec: ContainerSpec) -> Result<bool, Refused> {
+    fn update(&mut self, spec: ContainerSpec, now_ms: u64) -> Result<bool, Refused> {
         let place = self.tick_clock();
         let container = self.at(spec.id)?;
         let old = container.spec;
@@ -448,9 +433,12 @@ impl Toy {
         container.spec = spec;
         let type_changed = spec.execution_type != old.execution_type;
         let frozen = container.frozen();
-        if type_changed && container.place().is_some() {
+        if type_changed && frozen.is_some() {
             container.phase = Phase::Waiting { place, frozen };
+        } else if type_changed && container.place().is_some() {
+            self.wait(spec.id, place, now_ms);
         }
+        let container = self.at(spec.id)?;
         let relaunching = matches!(container.phase, Phase::Relaunching { .. });
         let limited = container.order().is_some() && !relaunching
             || container.phase == Phase::Freezing

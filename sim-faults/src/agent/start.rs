@@ -74,6 +74,7 @@ impl Agent {
             leftovers: leftovers.into_iter().collect(),
             settled_logs: found.settled_logs,
             drain: found.drain,
+            learnt_runs: found.learnt_runs,
             judgement,
         };
         let now = agent.now(context);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sched::LoadComparator;
+use sched::{LoadComparator, QueueOrder};
 use serde::Deserialize;
 
 /// Kind of code that runs under the name of a policy.
@@ -191,6 +191,16 @@ pub struct Settings {
     /// Opportunistic containers that may wait on a node
     /// (`opportunistic-containers-max-queue-length`).
     pub queue_length: usize,
+    /// Order of the opportunistic containers that wait on a node (`agent.queue.order`).
+    pub queue_order: Order,
+    /// Expected runs that a container may wait for others that came later
+    /// (`agent.queue.bound-factor`).
+    pub queue_bound_factor: u32,
+    /// Whether containers tell how long they run: the mean length of their job's tasks, as if known
+    /// from earlier runs (`NM_AGENT_EXPECTED_RUN_MS`).
+    pub hints: bool,
+    /// Jobs, in percent, whose hints are half or twice as long as what they stand for.
+    pub hints_wrong_percent: u32,
     /// Time between two sorts at the ResourceManager (`sorting-nodes-interval-ms`).
     pub sorting_interval_ms: u64,
     /// Order of the list (`load-comparator`).
@@ -224,6 +234,10 @@ impl Default for Settings {
         Self {
             nodes_used: 10,
             queue_length: 15,
+            queue_order: Order::default(),
+            queue_bound_factor: sched::QUEUE_BOUND_FACTOR_DEFAULT,
+            hints: false,
+            hints_wrong_percent: 0,
             sorting_interval_ms: 1_000,
             comparator: Comparator::default(),
             limit_stdev: 1.0,
@@ -236,6 +250,39 @@ impl Default for Settings {
             pause_max_s: sched::PAUSE_MAX_MS_DEFAULT / 1_000,
             pause_memory_percent: 25,
         }
+    }
+}
+
+/// Order of a node's queue ([`QueueOrder`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// First in, first out.
+    #[default]
+    Fifo,
+    /// The shortest expected run first.
+    Shortest,
+    /// The attempt with the least left on the node first.
+    LeastLeft,
+}
+
+impl From<Order> for QueueOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Fifo => Self::Fifo,
+            Order::Shortest => Self::Shortest,
+            Order::LeastLeft => Self::LeastLeft,
+        }
+    }
+}
+
+impl Order {
+    /// Returns the order of a name (`agent.queue.order`).
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Fifo, Self::Shortest, Self::LeastLeft];
+        let named = |order: &Self| QueueOrder::from(*order).as_str() == name;
+        all.into_iter().find(named)
     }
 }
 

@@ -114,6 +114,11 @@ pub(super) fn problems(scenario: &Scenario) -> Vec<ScenarioProblem> {
         if settings.sorting_interval_ms == 0 {
             found.add(key("sorting-interval-ms"), "0 is not an interval");
         }
+        if settings.queue_bound_factor == 0 {
+            found.add(key("queue-bound-factor"), "0 is not a bound");
+        }
+        let wrong = u64::from(settings.hints_wrong_percent);
+        found.within(&key("hints-wrong-percent"), wrong, 0, 100);
         found.within(&key("pause-max-s"), settings.pause_max_s, 1, SECONDS_MAX);
         let percent = settings.pause_memory_percent;
         found.within(&key("pause-memory-percent"), percent, 0, 10_000);

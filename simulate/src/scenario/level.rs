@@ -115,6 +115,10 @@ fn refused_by_agents(arm: &Arm) -> Option<(&'static str, &'static str)> {
             "at run.level = \"agents\" proxies hold back: set true",
         ));
     }
+    if arm.settings.queue_order != defaults.queue_order || arm.settings.hints {
+        let reason = "run.level = \"agents\" has no lengths of earlier runs: set \"fifo\"";
+        return Some(("queue-order", reason));
+    }
     if arm.settings.uses_old_news != defaults.uses_old_news {
         let reason = "at run.level = \"agents\" proxies use no old news: set false";
         return Some(("uses-old-news", reason));

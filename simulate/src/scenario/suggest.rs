@@ -2,11 +2,15 @@
 
 /// Keys of an arm. The reader of TOML names the keys that it accepts only where a table has no
 /// further ones, which an arm has.
-const ARM: [&str; 14] = [
+const ARM: [&str; 18] = [
     "policy",
     "name",
     "nodes-used",
     "queue-length",
+    "queue-order",
+    "queue-bound-factor",
+    "hints",
+    "hints-wrong-percent",
     "sorting-interval-ms",
     "comparator",
     "limit-stdev",

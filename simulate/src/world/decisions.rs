@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
+use sched::RunProfile;
 
 use super::level::{Answer, Level};
 use crate::arm::{MasterCall, Placed, Placer, job_of, scheduler_config};
+use crate::hints;
+use crate::job::Job;
 use crate::measure::Cost;
 use crate::node::{News, Node};
 use crate::scenario::{Arm, Comparator, NodeKind, Scenario};
@@ -13,17 +16,25 @@ use crate::scenario::{Arm, Comparator, NodeKind, Scenario};
 pub(crate) struct Decisions {
     pub(super) nodes: Vec<Node>,
     placer: Box<dyn Placer>,
+    /// What the containers of each job tell of how long they run; empty: nothing.
+    hints: Vec<RunProfile>,
     /// Ends that the next answer to a job's master tells.
     told: BTreeMap<usize, Vec<(ContainerId, ContainerExitStatus)>>,
 }
 
 impl Decisions {
-    pub(crate) fn new(scenario: &Scenario, arm: &Arm, placer: Box<dyn Placer>) -> Self {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        arm: &Arm,
+        placer: Box<dyn Placer>,
+        jobs: &[Job],
+    ) -> Self {
         let estimates_waits = arm.settings.comparator == Comparator::QueueWaitTime;
         let node = |kind: NodeKind| Node::new(kind, scheduler_config(arm, kind), estimates_waits);
         Self {
             nodes: scenario.cluster.each_node().map(node).collect(),
             placer,
+            hints: hints::of_jobs(arm, jobs),
             told: BTreeMap::new(),
         }
     }
@@ -48,7 +59,9 @@ impl Level for Decisions {
         now: MonoMillis,
         news: &mut Vec<News>,
     ) {
-        self.nodes[node].start(id, execution_type, now, news);
+        let is_task = execution_type == ExecutionType::Opportunistic;
+        let profile = self.hints.get(job_of(&id)).filter(|_| is_task).copied();
+        self.nodes[node].start(id, execution_type, profile, now, news);
     }
 
     fn launched(&mut self, node: usize, id: ContainerId, now: MonoMillis, news: &mut Vec<News>) {

@@ -52,7 +52,7 @@ fn with_world<T>(setup: Setup<'_>, look: impl FnOnce(&mut World<'_, Decisions>) 
         to_ms: 0,
     };
     let placer = placer(&scenario, arm, streams).unwrap();
-    let level = Decisions::new(&scenario, arm, placer);
+    let level = Decisions::new(&scenario, arm, placer, &jobs);
     let mut world = World::new(&scenario, arm, level, &jobs, window, streams);
     world.begin();
     look(&mut world)

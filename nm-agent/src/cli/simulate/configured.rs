@@ -4,9 +4,11 @@ use hadoop_conf::parse;
 use hadoop_conf::site_xml::Properties;
 use mini_rm::config::OpportunisticConfig;
 use node_manager::config::Loaded;
-use simulate::scenario::{Arm, Policy, Settings};
+use simulate::scenario::{Arm, Order, Policy, Settings};
 
 const QUEUE_LENGTH: &str = "yarn.nodemanager.opportunistic-containers-max-queue-length";
+const QUEUE_ORDER: &str = "yarn.nodemanager.agent.queue.order";
+const BOUND_FACTOR: &str = "yarn.nodemanager.agent.queue.bound-factor";
 const USE_PAUSE: &str = "yarn.nodemanager.opportunistic-containers-use-pause-for-preemption";
 const PAUSE_MAX_MS: &str = "yarn.nodemanager.agent.pause.max-ms";
 const PAUSE_CEILING_MB: &str = "yarn.nodemanager.agent.pause.memory-ceiling-mb";
@@ -48,9 +50,24 @@ pub(super) fn arm(loaded: &Loaded) -> Result<Arm, String> {
             limit_stdev: load.queue_limit.sigma,
             limit_min: Some(load.queue_limit.min),
             limit_max: Some(load.queue_limit.max),
-            ..pausing(properties)?
+            ..of_nodes(properties)?
         },
     })
+}
+
+/// Returns the settings with those of queues and of frozen containers.
+fn of_nodes(properties: &Properties) -> Result<Settings, String> {
+    let mut settings = pausing(properties)?;
+    if let Some(word) = text(properties, QUEUE_ORDER)? {
+        settings.queue_order =
+            Order::named(&word).ok_or_else(|| format!("{QUEUE_ORDER}: {word:?} is no order"))?;
+    }
+    if let Some(factor) = integer(properties, BOUND_FACTOR)? {
+        let factor = u32::try_from(factor).ok().filter(|factor| *factor > 0);
+        settings.queue_bound_factor =
+            factor.ok_or_else(|| format!("{BOUND_FACTOR}: must be at least 1"))?;
+    }
+    Ok(settings)
 }
 
 /// Returns the settings with those of frozen containers. The ceiling counts as a share of the
@@ -119,6 +136,17 @@ mod tests {
         "yarn.resourcemanager.opportunistic-container-allocation.enabled",
         "true",
     );
+
+    #[test]
+    fn the_order_of_queues_is_that_of_the_files() {
+        let arm = arm_of(&[ENABLED, (QUEUE_ORDER, "least-left"), (BOUND_FACTOR, "3")]).unwrap();
+        assert_eq!(arm.settings.queue_order, Order::LeastLeft);
+        assert_eq!(arm.settings.queue_bound_factor, 3);
+        for wrong in [(QUEUE_ORDER, "longest"), (BOUND_FACTOR, "0")] {
+            let error = arm_of(&[ENABLED, wrong]).unwrap_err();
+            assert!(error.starts_with(wrong.0), "{error}");
+        }
+    }
 
     #[test]
     fn the_policy_and_its_settings_are_those_of_the_files() {

@@ -40,6 +40,7 @@ impl Other {
             freeze_victims: self.victims.map(|victims| victims == Victims::Freeze),
             pause_max_ms: self.pause_max_ms,
             limit_length: self.limit_length,
+            ..OtherSettings::default()
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What each decision reads like.
 
 use records::ExecutionType;
+use sched::QueueOrder;
 use test_support::ids::container as container_id;
 
 use super::*;
@@ -84,6 +85,31 @@ fn a_queued_or_started_container_reads_with_its_place_or_wait() {
         DecisionKind::Started,
         "Resumed after a pause of 1 min 01 s",
     );
+}
+
+#[test]
+fn a_container_that_starts_out_of_turn_reads_with_the_one_that_it_passes() {
+    let passed = |reason| Note::Passed {
+        id: container_id(1),
+        passed: container_id(2),
+        reason,
+    };
+    let other = "container_1700000000000_0001_01_000002";
+    let order = PassReason::Order {
+        order: QueueOrder::Shortest,
+        expected_ms: 6_000,
+        passed_expected_ms: 26_000,
+    };
+    let words = format!(
+        "Passes {other}, which waits longer: expected to run 6.0 s, the other 26 s (order shortest)"
+    );
+    note_reads(passed(order), DecisionKind::Started, &words);
+    let words = format!(
+        "Passes {other}, which does not fit and is not expected to start later for it: its room is \
+         expected in 1.5 s"
+    );
+    let backfill = PassReason::Backfill { room_in_ms: 1_500 };
+    note_reads(passed(backfill), DecisionKind::Started, &words);
 }
 
 #[test]

@@ -3,56 +3,97 @@
 use records::{ContainerId, ExecutionType};
 use sched::{PauseEnd, RejectReason};
 
+use super::ordering::Turn;
 use super::{Decision, Phase, Sum, Toy, ToyContainer};
 
 impl Toy {
     pub(super) fn shed(&mut self, limit: Option<usize>, now_ms: u64) {
-        let queue = self.queue(ExecutionType::Opportunistic);
-        let unstarted: Vec<_> = queue
-            .iter()
-            .filter(|container| !container.is_frozen())
-            .collect();
-        let keep = limit.unwrap_or(usize::MAX).min(unstarted.len());
-        for container in unstarted[keep..].iter().rev() {
-            self.decide(Decision::Shed(container.spec.id));
-            self.kill(container.spec.id, -108, now_ms);
+        let keep = limit.unwrap_or(usize::MAX);
+        loop {
+            let queue = self.queue(ExecutionType::Opportunistic);
+            let unstarted = queue.iter().filter(|c| !c.is_frozen());
+            let (count, last) = (unstarted.clone().count(), unstarted.last());
+            let Some(last) = last.filter(|_| count > keep) else {
+                return;
+            };
+            self.decide(Decision::Shed(last.spec.id));
+            self.kill(last.spec.id, -108, now_ms);
         }
     }
 
     pub(super) fn start_queued(&mut self, now_ms: u64) {
-        for kind in [ExecutionType::Guaranteed, ExecutionType::Opportunistic] {
-            for head in self.queue(kind) {
-                let (id, asked) = (head.spec.id, Sum::of(head.spec.resource));
-                let alone = self.sum(ToyContainer::holds_room) == Sum::default();
-                let forced = kind == ExecutionType::Guaranteed && (self.forces() || alone);
-                if kind == ExecutionType::Opportunistic && !asked.fits(self.node) {
-                    self.decide(Decision::Reject(id, RejectReason::NeverFits));
-                    self.kill(id, -108, now_ms);
-                } else if forced
-                    || self
-                        .sum(ToyContainer::holds_room)
-                        .plus(asked)
-                        .fits(self.node)
-                {
-                    let order = self.tick_clock();
-                    let frozen = head.is_frozen();
-                    let started = if frozen {
-                        Decision::Resume(id)
-                    } else {
-                        Decision::Launch(id)
-                    };
-                    self.decide(started);
-                    let container = self.at(id).unwrap();
-                    container.phase = if frozen {
-                        Phase::Resuming { order }
-                    } else {
-                        Phase::Launching { order }
-                    };
-                } else if kind == ExecutionType::Guaranteed || !self.may_be_passed(&head, now_ms) {
-                    return;
-                }
+        while let Some(head) = self.queue(ExecutionType::Guaranteed).first().copied() {
+            let alone = self.sum(ToyContainer::holds_room) == Sum::default();
+            if !(self.forces() || alone || self.has_room(&head)) {
+                return;
+            }
+            self.start_or_resume(head.spec.id);
+        }
+        while let Some(turn) = self.next_opportunistic(now_ms) {
+            let head = *self.get(turn.id).unwrap();
+            if !Sum::of(head.spec.resource).fits(self.node) {
+                let reason = RejectReason::NeverFits;
+                self.decide(Decision::Reject(turn.id, reason));
+                self.kill(turn.id, -108, now_ms);
+                continue;
+            }
+            if let Some((passed, room_in_ms)) = turn.passed {
+                self.decide(Decision::Pass(turn.id, passed));
+                let passed = self.at(passed).unwrap();
+                passed.passed_until.get_or_insert(now_ms + room_in_ms);
+            } else if let Some(passed) = self.longest_waiting_before(&head) {
+                self.decide(Decision::Pass(turn.id, passed));
+            }
+            self.start_or_resume(turn.id);
+        }
+    }
+
+    fn has_room(&self, container: &ToyContainer) -> bool {
+        let asked = Sum::of(container.spec.resource);
+        self.sum(ToyContainer::holds_room)
+            .plus(asked)
+            .fits(self.node)
+    }
+
+    fn next_opportunistic(&self, now_ms: u64) -> Option<Turn> {
+        for head in self.queue(ExecutionType::Opportunistic) {
+            if !Sum::of(head.spec.resource).fits(self.node) || self.has_room(&head) {
+                return Some(Turn {
+                    id: head.spec.id,
+                    passed: None,
+                });
+            }
+            if !head.is_frozen() {
+                return self.backfill(&head, now_ms);
+            }
+            if !self.may_be_passed(&head, now_ms) {
+                return None;
             }
         }
+        None
+    }
+
+    /// Returns the unstarted container that waits longest, if it came before this unstarted one.
+    fn longest_waiting_before(&self, starts: &ToyContainer) -> Option<ContainerId> {
+        let queue = self.queue(ExecutionType::Opportunistic);
+        let unstarted = queue.iter().filter(|c| !c.is_frozen());
+        let oldest = unstarted.min_by_key(|c| c.place())?;
+        (!starts.is_frozen() && oldest.place() < starts.place()).then_some(oldest.spec.id)
+    }
+
+    fn start_or_resume(&mut self, id: ContainerId) {
+        let order = self.tick_clock();
+        let container = self.at(id).unwrap();
+        container.basis = None;
+        container.passed_until = None;
+        let decision = if container.is_frozen() {
+            container.phase = Phase::Resuming { order };
+            Decision::Resume(id)
+        } else {
+            container.phase = Phase::Launching { order };
+            Decision::Launch(id)
+        };
+        self.decide(decision);
     }
 
     /// Returns whether others may start before this opportunistic container that does not fit.
@@ -67,6 +108,25 @@ impl Toy {
         if self.queue(ExecutionType::Guaranteed).is_empty() && !grew_running {
             return;
         }
+        let going = self.newest();
+        for id in going {
+            self.decide(Decision::Evict(id));
+            let pause = self.config.use_pause_for_preemption;
+            let container = self.at(id).unwrap();
+            let works = matches!(
+                container.phase,
+                Phase::Running { .. } | Phase::Resuming { .. }
+            );
+            if pause && works {
+                container.phase = Phase::Freezing;
+                self.decide(Decision::Pause(id));
+            } else {
+                self.kill(id, -108, now_ms);
+            }
+        }
+    }
+
+    fn newest(&self) -> Vec<ContainerId> {
         let mut going = Vec::new();
         loop {
             let (memory_mb, vcores) = self.short_without(&going);
@@ -93,21 +153,7 @@ impl Toy {
                 going = fewer;
             }
         }
-        for id in going {
-            self.decide(Decision::Evict(id));
-            let pause = self.config.use_pause_for_preemption;
-            let container = self.at(id).unwrap();
-            let works = matches!(
-                container.phase,
-                Phase::Running { .. } | Phase::Resuming { .. }
-            );
-            if pause && works {
-                container.phase = Phase::Freezing;
-                self.decide(Decision::Pause(id));
-            } else {
-                self.kill(id, -108, now_ms);
-            }
-        }
+        going
     }
 
     /// Returns the memory and cores that guaranteed containers lack if these leave.

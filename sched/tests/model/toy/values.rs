@@ -1,7 +1,8 @@
 //! Values of the toy scheduler: its decisions, containers and sums.
 
+use super::ordering::Basis;
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Resource};
-use sched::{Action, ContainerSpec, Note, PauseEnd, RejectReason};
+use sched::{Action, ContainerSpec, Note, PauseEnd, RejectReason, RunProfile};
 
 /// Predicted actions, without informative notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,7 @@ pub(crate) enum Decision {
     Reject(ContainerId, RejectReason),
     EndPause(ContainerId, PauseEnd),
     Retry(ContainerId, ContainerExitStatus),
+    Pass(ContainerId, ContainerId),
 }
 
 impl Decision {
@@ -39,6 +41,7 @@ impl Decision {
             Action::Note(Note::Rejected { id, reason }) => Self::Reject(*id, *reason),
             Action::Note(Note::PausedKilled { id, reason, .. }) => Self::EndPause(*id, *reason),
             Action::Note(Note::Retried { id, status, .. }) => Self::Retry(*id, *status),
+            Action::Note(Note::Passed { id, passed, .. }) => Self::Pass(*id, *passed),
             Action::RollBack(_) => return None,
             Action::Note(
                 Note::Queued { .. }
@@ -102,6 +105,17 @@ pub(crate) struct ToyContainer {
     pub(crate) status: ContainerExitStatus,
     pub(super) forget: bool,
     pub(super) force_kill_at: Option<u64>,
+    /// Time of joining the queue without having started.
+    pub(super) joined_ms: u64,
+    /// What the place is made of under an order that uses expected runs, while it waits unstarted.
+    pub(super) basis: Option<Basis>,
+    /// User, command and hint.
+    pub(super) profile: Option<RunProfile>,
+    /// Time until which others may pass it because it does not fit.
+    pub(super) passed_until: Option<u64>,
+    /// Milliseconds that it ran, without the run that is under way.
+    pub(super) ran_ms: u64,
+    pub(super) runs_since: Option<u64>,
     /// Retries that the policy grants, and those that it still grants.
     pub(super) retries: u32,
     pub(super) retries_left: u32,
