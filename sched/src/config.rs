@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::node_load::LoadComparator;
 use crate::queue_order::{QUEUE_BOUND_FACTOR_DEFAULT, QueueOrder};
 use crate::utilization::VmemPmemRatio;
+use crate::victims::VictimsOrder;
 
 /// Most opportunistic containers admitted to the queue, whatever is configured. A waiting container
 /// keeps its launch context (about 8 KiB) in memory, so a full queue costs about 80 MiB.
@@ -57,6 +58,10 @@ pub struct ContainerSchedulerConfig {
     /// `yarn.resourcemanager.nm-container-queuing.load-comparator`, the ResourceManager's setting:
     /// decides what [`ContainerSchedulerConfig::reported_queue_capacity`] must say.
     pub load_comparator: LoadComparator,
+    /// `yarn.nodemanager.agent.victims.order`: which running opportunistic containers make room for
+    /// guaranteed ones.
+    #[serde(default)]
+    pub victims_order: VictimsOrder,
     /// `yarn.nodemanager.opportunistic-containers-use-pause-for-preemption`: freeze victims instead
     /// of killing them.
     pub use_pause_for_preemption: bool,
@@ -99,6 +104,9 @@ pub struct RuntimeSettings {
     /// Expected runs that a container may wait for others that came later.
     #[serde(default = "queue_bound_factor_default")]
     pub queue_bound_factor: u32,
+    /// Which running opportunistic containers make room.
+    #[serde(default)]
+    pub victims_order: VictimsOrder,
     /// Milliseconds that an opportunistic container may stay frozen.
     pub pause_max_ms: u64,
     /// Least milliseconds from a failure to the next start of the container.
@@ -161,6 +169,7 @@ impl ContainerSchedulerConfig {
             queue_length_max: self.queue_length_max,
             queue_order: self.queue_order,
             queue_bound_factor: self.queue_bound_factor,
+            victims_order: self.victims_order,
             pause_max_ms: self.pause_max_ms,
             retry_minimum_interval_ms: self.retry_minimum_interval_ms,
             diagnostics_max_chars: self.diagnostics_max_chars,
@@ -174,6 +183,7 @@ impl ContainerSchedulerConfig {
             queue_length_max,
             queue_order,
             queue_bound_factor,
+            victims_order,
             pause_max_ms,
             retry_minimum_interval_ms,
             diagnostics_max_chars,
@@ -182,6 +192,7 @@ impl ContainerSchedulerConfig {
         self.queue_length_max = queue_length_max;
         self.queue_order = queue_order;
         self.queue_bound_factor = queue_bound_factor;
+        self.victims_order = victims_order;
         self.pause_max_ms = pause_max_ms;
         self.retry_minimum_interval_ms = retry_minimum_interval_ms;
         self.diagnostics_max_chars = diagnostics_max_chars;
@@ -197,6 +208,7 @@ impl Default for ContainerSchedulerConfig {
             queue_order: QueueOrder::Fifo,
             queue_bound_factor: QUEUE_BOUND_FACTOR_DEFAULT,
             load_comparator: LoadComparator::default(),
+            victims_order: VictimsOrder::Newest,
             use_pause_for_preemption: false,
             pause_max_ms: PAUSE_MAX_MS_DEFAULT,
             memory_ceiling_mb: 0,

@@ -98,4 +98,5 @@ pub use random::{Draw, SplitMix64};
 pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, GrantedRetries, RetryOn};
 pub use run_profile::{Digest, Hinter, LearntCommand, LearntRuns, RunProfile};
 pub use utilization::VmemPmemRatio;
+pub use victims::VictimsOrder;
 pub use view::{ContainerSummary, ContainerView, OpportunisticContainersStatus, QueuedContainer};

@@ -1,9 +1,49 @@
 //! Choice of the opportunistic containers that must make room for guaranteed ones (Hadoop:
 //! `ContainerScheduler.extraOpportContainersToKill`).
 
+mod least_waste;
+
+pub(crate) use least_waste::{Candidate, least_waste};
+
+use std::fmt;
+
 use records::ContainerId;
+use serde::{Deserialize, Serialize};
 
 use crate::utilization::Amount;
+
+/// Which running opportunistic containers make room for guaranteed ones
+/// (`yarn.nodemanager.agent.victims.order`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VictimsOrder {
+    /// The most recently started ones, as in Hadoop.
+    #[default]
+    Newest,
+    /// Those that lose the least work together: run × size.
+    LeastWaste,
+}
+
+impl VictimsOrder {
+    /// Returns the word for configurations, pages and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::LeastWaste => "least-waste",
+        }
+    }
+}
+
+impl fmt::Display for VictimsOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Returns whether what is wanted is freed in every dimension.
+fn is_covered(wanted: Amount, freed: Amount) -> bool {
+    wanted.saturating_sub(freed).is_zero()
+}
 
 /// Picks victims until nothing is short, and then spares those that are not needed. `newest_first`
 /// are the candidates, most recently started first: the newest has the least work to lose.
@@ -14,7 +54,7 @@ use crate::utilization::Amount;
 /// If even all candidates are too few, all that help are picked, as in Hadoop: the rest may become
 /// free by itself. A candidate that has nothing of what is short is skipped, because its end would
 /// not help.
-pub(crate) fn select(
+pub(crate) fn newest(
     mut short: Amount,
     newest_first: impl Iterator<Item = (ContainerId, Amount)>,
 ) -> Vec<ContainerId> {
@@ -57,7 +97,7 @@ mod tests {
     }
 
     fn selected(short: Amount, newest_first: &[(i64, Amount)]) -> Vec<ContainerId> {
-        select(
+        newest(
             short,
             newest_first
                 .iter()

@@ -138,7 +138,7 @@ const FAMILIES: &[Family] = &[
 
 /// Properties whose values the agent takes over while it runs, when it reads its configuration
 /// again. All others take effect at the next start.
-const TAKEN_AT_RUN_TIME: [&str; 28] = [
+const TAKEN_AT_RUN_TIME: [&str; 29] = [
     "security.applicationmaster-nodemanager.applicationmaster.protocol.acl",
     "security.applicationmaster-nodemanager.applicationmaster.protocol.acl.blocked",
     "security.applicationmaster-nodemanager.applicationmaster.protocol.hosts",
@@ -160,6 +160,7 @@ const TAKEN_AT_RUN_TIME: [&str; 28] = [
     "yarn.nodemanager.agent.pause.max-ms",
     "yarn.nodemanager.agent.queue.bound-factor",
     "yarn.nodemanager.agent.queue.order",
+    "yarn.nodemanager.agent.victims.order",
     "yarn.nodemanager.container-diagnostics-maximum-size",
     "yarn.nodemanager.container-retry-minimum-interval-ms",
     "yarn.nodemanager.duration-to-track-stopped-containers",

@@ -9,7 +9,7 @@ use hadoop_fs::FsConfig;
 use launch_context::ContextLimits;
 use localize::config::{DeletionConfig, LocalizerConfig};
 use node_web::site::conf::ShownProperty;
-use sched::{LoadComparator, OpportunisticContainersQueuePolicy, QueueOrder};
+use sched::{LoadComparator, OpportunisticContainersQueuePolicy, QueueOrder, VictimsOrder};
 
 use super::addresses::AddressConfig;
 use super::read_node::none_or_more;
@@ -32,6 +32,7 @@ pub(super) fn scheduler(reader: &mut PropertyReader<'_>) -> SchedulerConfig {
         opportunistic_queue_length_max: u32::try_from(length_max).unwrap_or(0),
         queue_order: queue_order(reader),
         queue_bound_factor: reader.u32("yarn.nodemanager.agent.queue.bound-factor", 1),
+        victims_order: victims_order(reader),
         load_comparator: load_comparator(reader),
         pause_for_preemption: reader
             .flag("yarn.nodemanager.opportunistic-containers-use-pause-for-preemption"),
@@ -47,6 +48,15 @@ fn queue_order(reader: &mut PropertyReader<'_>) -> QueueOrder {
         "yarn.nodemanager.agent.queue.order",
         word(QueueOrder::Fifo),
         &[word(QueueOrder::Shortest), word(QueueOrder::LeastLeft)],
+    )
+}
+
+fn victims_order(reader: &mut PropertyReader<'_>) -> VictimsOrder {
+    let word = |order: VictimsOrder| (order.as_str(), order);
+    reader.choice(
+        "yarn.nodemanager.agent.victims.order",
+        word(VictimsOrder::Newest),
+        &[word(VictimsOrder::LeastWaste)],
     )
 }
 

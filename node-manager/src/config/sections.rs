@@ -17,7 +17,7 @@ use log_aggregation::tfile::Compression;
 use node_script::Script;
 use node_web::site::conf::ShownProperty;
 use node_web::site::filters::Filters;
-use sched::{LoadComparator, OpportunisticContainersQueuePolicy, QueueOrder};
+use sched::{LoadComparator, OpportunisticContainersQueuePolicy, QueueOrder, VictimsOrder};
 use tls_server::TlsConfig;
 use web_auth::NameRules;
 use wire::kerberos::ServerPrincipal;
@@ -163,6 +163,8 @@ pub struct SchedulerConfig {
     pub queue_order: QueueOrder,
     /// Expected runs that such a container may wait for others that came later.
     pub queue_bound_factor: u32,
+    /// Which running opportunistic containers make room for guaranteed ones.
+    pub victims_order: VictimsOrder,
     /// Comparator of nodes at the ResourceManager, which decides the capacity that `ByResources`
     /// reports.
     pub load_comparator: LoadComparator,

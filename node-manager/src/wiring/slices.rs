@@ -60,6 +60,7 @@ pub(super) fn scheduler(
         queue_length_max: usize::try_from(length).unwrap_or(usize::MAX),
         queue_order: config.scheduler.queue_order,
         queue_bound_factor: config.scheduler.queue_bound_factor,
+        victims_order: config.scheduler.victims_order,
         load_comparator: config.scheduler.load_comparator,
         use_pause_for_preemption: config.scheduler.pause_for_preemption,
         pause_max_ms: config.scheduler.pause_max_ms,

@@ -124,7 +124,7 @@ impl ContainerScheduler {
         })?;
         let needed = self.index.kept() + self.index.guaranteed().total();
         let short = needed.saturating_sub(self.node_amount());
-        let victims = victims::select(short, self.index.evictable_newest_first());
+        let victims = victims::newest(short, self.index.evictable_newest_first());
         ensure(victims.is_empty(), || {
             format!(
                 "guaranteed {} waits while {victims:?} could be evicted",

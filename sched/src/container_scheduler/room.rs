@@ -13,7 +13,7 @@ use crate::kill_cause::{KillCause, PAUSED_TO_MAKE_ROOM};
 use crate::queue::Waiting;
 use crate::timers::Timer;
 use crate::utilization::Amount;
-use crate::victims;
+use crate::victims::{self, Candidate, VictimsOrder};
 
 /// Effect of an event on the demand for resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,7 +243,7 @@ impl ContainerScheduler {
         }
         let needed = self.index.kept() + self.index.guaranteed().total();
         let short = needed.saturating_sub(self.node_amount());
-        let victims = victims::select(short, self.index.evictable_newest_first());
+        let victims = self.victims(short, turn.now.mono);
         if victims.is_empty() {
             return;
         }
@@ -252,6 +252,24 @@ impl ContainerScheduler {
         };
         for victim in victims {
             self.evict(victim, for_container, turn);
+        }
+    }
+
+    /// Returns the opportunistic containers to evict for what is short, in the order in force.
+    fn victims(&self, short: Amount, now: MonoMillis) -> Vec<ContainerId> {
+        let newest_first = self.index.evictable_newest_first();
+        match self.config.victims_order {
+            VictimsOrder::Newest => victims::newest(short, newest_first),
+            VictimsOrder::LeastWaste => {
+                let ran_ms = |id| self.containers.get(&id).map_or(0, |of| of.ran_ms(now));
+                let candidate = |(id, amount)| Candidate {
+                    id,
+                    amount,
+                    ran_ms: ran_ms(id),
+                };
+                let candidates: Vec<Candidate> = newest_first.map(candidate).collect();
+                victims::least_waste(short, self.node_amount(), &candidates)
+            }
         }
     }
 

@@ -33,6 +33,7 @@ const CONFIG: ContainerSchedulerConfig = ContainerSchedulerConfig {
     queue_order: crate::QueueOrder::Fifo,
     queue_bound_factor: crate::QUEUE_BOUND_FACTOR_DEFAULT,
     load_comparator: crate::LoadComparator::QueueLength,
+    victims_order: crate::VictimsOrder::Newest,
     use_pause_for_preemption: false,
     pause_max_ms: 300_000,
     memory_ceiling_mb: 0,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use records::ExecutionType;
 use sched::{
     ContainerSchedulerConfig, KillReason, OpportunisticContainersQueuePolicy, QueueOrder,
-    VmemPmemRatio,
+    VictimsOrder, VmemPmemRatio,
 };
 
 use crate::shell::Luck;
@@ -166,24 +166,41 @@ pub(crate) fn config() -> impl Strategy<Value = ContainerSchedulerConfig> {
         1_u64..1_000,
         prop_oneof![Just(0_u64), 80_u64..200],
     );
+    let victims = prop_oneof![Just(VictimsOrder::Newest), Just(VictimsOrder::LeastWaste)];
     let order = prop_oneof![2 => Just((QueueOrder::Fifo, 10)), 3 => order()];
-    (policy, length, pause, vmem_check, delay_ms, order).prop_map(
-        |(queue_policy, queue_length_max, pause, vmem_check, delay_ms, order)| {
-            let (queue_order, queue_bound_factor) = order;
-            let (use_pause_for_preemption, pause_max_ms, memory_ceiling_mb) = pause;
-            ContainerSchedulerConfig {
+    (
+        policy,
+        length,
+        pause,
+        vmem_check,
+        delay_ms,
+        (order, victims),
+    )
+        .prop_map(
+            |(
                 queue_policy,
                 queue_length_max,
-                queue_order,
-                queue_bound_factor,
-                use_pause_for_preemption,
-                pause_max_ms,
-                memory_ceiling_mb,
+                pause,
                 vmem_check,
-                sigkill_delay_ms: delay_ms,
-                retry_minimum_interval_ms: delay_ms / 2,
-                ..ContainerSchedulerConfig::default()
-            }
-        },
-    )
+                delay_ms,
+                (order, victims_order),
+            )| {
+                let (queue_order, queue_bound_factor) = order;
+                let (use_pause_for_preemption, pause_max_ms, memory_ceiling_mb) = pause;
+                ContainerSchedulerConfig {
+                    queue_policy,
+                    queue_length_max,
+                    queue_order,
+                    queue_bound_factor,
+                    victims_order,
+                    use_pause_for_preemption,
+                    pause_max_ms,
+                    memory_ceiling_mb,
+                    vmem_check,
+                    sigkill_delay_ms: delay_ms,
+                    retry_minimum_interval_ms: delay_ms / 2,
+                    ..ContainerSchedulerConfig::default()
+                }
+            },
+        )
 }

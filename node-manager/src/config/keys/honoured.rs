@@ -94,6 +94,7 @@ pub(super) const HONOURED: &[Key] = &[
     key(Honoured, Code, "yarn.nodemanager.agent.pause.memory-ceiling-mb", Some("-1"), Mebibytes),
     key(Honoured, Code, "yarn.nodemanager.agent.queue.bound-factor", Some("10"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.queue.order", Some("fifo"), Text),
+    key(Honoured, Code, "yarn.nodemanager.agent.victims.order", Some("newest"), Text),
     key(Honoured, Code, "yarn.nodemanager.agent.launch-context.max-bytes", Some("8388608"), Bytes),
     key(Honoured, Code, "yarn.nodemanager.agent.launch-context.max-resources", Some("20000"), Count),
     key(Honoured, Code, "yarn.nodemanager.agent.launch-context.node-max-mb", Some("128"), Mebibytes),

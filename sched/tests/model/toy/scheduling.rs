@@ -1,7 +1,9 @@
 //! Starts, evictions and sheds of the toy scheduler.
 
+use std::cmp::Reverse;
+
 use records::{ContainerId, ExecutionType};
-use sched::{PauseEnd, RejectReason};
+use sched::{PauseEnd, RejectReason, VictimsOrder};
 
 use super::ordering::Turn;
 use super::{Decision, Phase, Sum, Toy, ToyContainer};
@@ -108,7 +110,10 @@ impl Toy {
         if self.queue(ExecutionType::Guaranteed).is_empty() && !grew_running {
             return;
         }
-        let going = self.newest();
+        let going = match self.config.victims_order {
+            VictimsOrder::Newest => self.newest(),
+            VictimsOrder::LeastWaste => self.least_waste(now_ms),
+        };
         for id in going {
             self.decide(Decision::Evict(id));
             let pause = self.config.use_pause_for_preemption;
@@ -124,6 +129,54 @@ impl Toy {
                 self.kill(id, -108, now_ms);
             }
         }
+    }
+
+    /// Returns the set that loses the least run × size of those that free as much as all together:
+    /// every set is tried, those of containers that lose little first.
+    fn least_waste(&self, now_ms: u64) -> Vec<ContainerId> {
+        let (memory_mb, vcores) = self.short_without(&[]);
+        let mut helpers: Vec<&ToyContainer> = self
+            .containers
+            .iter()
+            .filter(|c| c.is(ExecutionType::Opportunistic) && c.order().is_some())
+            .filter(|c| {
+                let has = Sum::of(c.spec.resource);
+                memory_mb > 0 && has.memory_mb > 0 || vcores > 0 && has.vcores > 0
+            })
+            .collect();
+        let node = Sum::of(self.node);
+        let waste = |c: &ToyContainer| {
+            let has = Sum::of(c.spec.resource);
+            let share =
+                has.memory_mb * 1_000_000 / node.memory_mb + has.vcores * 1_000_000 / node.vcores;
+            u64::try_from(share).unwrap() * Self::ran_ms(c, now_ms)
+        };
+        assert!(helpers.len() <= 16, "the toy tries every set");
+        helpers.sort_by_key(|c| (waste(c), Reverse(c.order())));
+        let ids = |set: u32| {
+            let first = helpers.len();
+            let chosen = (0..first).filter(move |at| set & 1 << (first - 1 - at) != 0);
+            chosen.map(|at| helpers[at].spec.id).collect::<Vec<_>>()
+        };
+        let all = ids((1 << helpers.len()) - 1);
+        let short = self.short_without(&all);
+        let mut best: Option<(u64, Vec<ContainerId>)> = None;
+        for set in (0..1 << helpers.len()).rev() {
+            let ids = ids(set);
+            let lost = ids.iter().map(|id| waste(self.get(*id).unwrap())).sum();
+            let is_better = best.as_ref().is_none_or(|(least, _)| lost < *least);
+            if is_better && self.short_without(&ids) == short && self.is_tight(&ids, short) {
+                best = Some((lost, ids));
+            }
+        }
+        let mut going = best.unwrap_or_default().1;
+        going.sort_by_key(|id| Reverse(self.get(*id).unwrap().order()));
+        going
+    }
+
+    /// Returns whether the first containers of a set are not enough without the last.
+    fn is_tight(&self, ids: &[ContainerId], short: (i64, i64)) -> bool {
+        ids.is_empty() || self.short_without(&ids[..ids.len() - 1]) != short
     }
 
     fn newest(&self) -> Vec<ContainerId> {
