@@ -19,6 +19,7 @@
 //! The helpers panic instead of returning errors: a cluster that does not come up fails the test,
 //! and the panic makes each process print the tail of its log.
 
+pub mod accounts;
 pub mod agent;
 pub mod aux_host;
 pub mod bench;

@@ -205,6 +205,14 @@ pub fn kerberos() -> Result<(), String> {
     test_support::realm::is_possible()
 }
 
+/// Requires the right and the tools to make accounts of users, and to run processes as them.
+///
+/// # Errors
+/// With what is missing.
+pub fn accounts() -> Result<(), String> {
+    crate::accounts::are_possible()
+}
+
 /// Requires curl with Kerberos.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ mod access;
 mod audit;
 mod beans;
 mod ends;
+mod filters;
 mod health;
 mod heartbeats;
 mod localization;

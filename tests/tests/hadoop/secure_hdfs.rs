@@ -5,6 +5,7 @@
     reason = "bodies of tests are tests too: a panic is a failed test"
 )]
 
+mod accounts;
 mod clients;
 mod jobs;
 

@@ -1,6 +1,7 @@
 //! Jobs of a secure cluster whose files lie in HDFS.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use test_support::realm::REALM;
@@ -23,15 +24,15 @@ use crate::AGENT;
 use crate::interop::secure::Secure;
 
 /// A secure cluster with HDFS, whose user is alice. Fields are dropped in this order.
-struct SecureCluster {
+pub(super) struct SecureCluster {
     _history: HistoryServer,
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
     hdfs: SecureHdfs,
     secure: Secure,
 }
 
 impl SecureCluster {
-    fn start(level: &str, change: impl FnOnce(Options) -> Options) -> Self {
+    pub(super) fn start(level: &str, change: impl FnOnce(Options) -> Options) -> Self {
         let secure = Secure::new();
         let mut options = map_reduce::with_shuffle(secure.options(level));
         let mut hdfs_site = Properties::default();
@@ -39,6 +40,9 @@ impl SecureCluster {
         options = options.with_file("hdfs-site.xml", &hdfs_site);
         options.node_memory_mb = 12 * SLOT_MB;
         let mut lab = Lab::new(&RmKind::Hadoop, change(options));
+        // Users of containers reach their folders.
+        let mode = fs::Permissions::from_mode(0o711);
+        fs::set_permissions(lab.folder(), mode).unwrap();
         let hdfs = SecureHdfs::start(&secure, lab.folder(), level);
         lab.set_default_fs(&hdfs.hdfs.uri());
         let keytab = secure.realm.keytab("jhs.keytab", &["jhs/localhost"]);
@@ -65,7 +69,7 @@ impl SecureCluster {
 
     /// Asserts that the root of the logs is the node's, that alice's are hers, and that bob sees
     /// none of them.
-    fn assert_logs_are_alices(&self) {
+    pub(super) fn assert_logs_are_alices(&self) {
         let superuser = [("KRB5CCNAME", &*self.hdfs.superuser)];
         for (path, owner) in [("/tmp/logs", "yarn"), ("/tmp/logs/alice", "alice")] {
             let (_, printed) = self
@@ -84,7 +88,7 @@ impl SecureCluster {
     }
 }
 
-fn with_logs(options: Options) -> Options {
+pub(super) fn with_logs(options: Options) -> Options {
     options.with("yarn.log-aggregation-enable", true)
 }
 
