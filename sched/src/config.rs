@@ -49,18 +49,21 @@ pub struct ContainerSchedulerConfig {
     pub queue_length_max: usize,
     /// `yarn.nodemanager.agent.queue.order`: which of the waiting opportunistic containers starts
     /// first.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub queue_order: QueueOrder,
     /// `yarn.nodemanager.agent.queue.bound-factor`: how many times its expected run a container may
     /// wait for others that came later. Without effect under `fifo`.
-    #[serde(default = "queue_bound_factor_default")]
+    #[serde(
+        default = "queue_bound_factor_default",
+        skip_serializing_if = "is_default_bound_factor"
+    )]
     pub queue_bound_factor: u32,
     /// `yarn.resourcemanager.nm-container-queuing.load-comparator`, the ResourceManager's setting:
     /// decides what [`ContainerSchedulerConfig::reported_queue_capacity`] must say.
     pub load_comparator: LoadComparator,
     /// `yarn.nodemanager.agent.victims.order`: which running opportunistic containers make room for
     /// guaranteed ones.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub victims_order: VictimsOrder,
     /// `yarn.nodemanager.opportunistic-containers-use-pause-for-preemption`: freeze victims instead
     /// of killing them.
@@ -99,13 +102,16 @@ pub struct RuntimeSettings {
     /// Opportunistic containers that may wait under `BY_QUEUE_LEN`.
     pub queue_length_max: usize,
     /// Order of the queue. What waits is sorted by it in the same decision.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub queue_order: QueueOrder,
     /// Expected runs that a container may wait for others that came later.
-    #[serde(default = "queue_bound_factor_default")]
+    #[serde(
+        default = "queue_bound_factor_default",
+        skip_serializing_if = "is_default_bound_factor"
+    )]
     pub queue_bound_factor: u32,
     /// Which running opportunistic containers make room.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub victims_order: VictimsOrder,
     /// Milliseconds that an opportunistic container may stay frozen.
     pub pause_max_ms: u64,
@@ -113,6 +119,17 @@ pub struct RuntimeSettings {
     pub retry_minimum_interval_ms: u64,
     /// Bound of a container's diagnostics, in characters.
     pub diagnostics_max_chars: usize,
+}
+
+/// Returns whether a setting that records of events did not have at first is Hadoop's choice: such
+/// records keep their form.
+fn is_default<T: Default + PartialEq>(setting: &T) -> bool {
+    *setting == T::default()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_default_bound_factor(factor: &u32) -> bool {
+    *factor == QUEUE_BOUND_FACTOR_DEFAULT
 }
 
 const fn queue_bound_factor_default() -> u32 {

@@ -1,12 +1,12 @@
 //! Estimate of queue waits by simulation.
 //!
 //! The simulation runs this node forward: containers that hold an allocation free it when they end,
-//! and waiting containers take it strictly in the order in force. The end of each is drawn from observed
-//! run times ([`crate::run_times`]). Several paths are simulated with different draws, and their
-//! mean is the estimate: the wait for the first of many ends is far shorter than the mean of those
-//! ends, which a single path of means would miss. Over the paths, the draws for each container
-//! cover every part of its distribution once (Latin hypercube sampling: McKay, Beckman and Conover,
-//! Technometrics 21, 1979), so that the mean of few paths does not depend on luck.
+//! and waiting containers take it strictly in the order in force. The end of each is drawn from
+//! observed run times ([`crate::run_times`]). Several paths are simulated with different draws, and
+//! their mean is the estimate: the wait for the first of many ends is far shorter than the mean of
+//! those ends, which a single path of means would miss. Over the paths, the draws for each
+//! container cover every part of its distribution once (Latin hypercube sampling: McKay, Beckman
+//! and Conover, Technometrics 21, 1979), so that the mean of few paths does not depend on luck.
 //!
 //! Not simulated, because nothing announces them: guaranteed containers that come later, and
 //! evictions for them. Nor is simulated that others may pass a container that does not fit, so the

@@ -105,7 +105,14 @@ impl Node {
                     let pass = (task_of(id), task_of(passed), reason);
                     self.played.passes.push(pass);
                 }
-                _ => {}
+                Action::RollBack(_)
+                | Action::Pause(_)
+                | Action::Resume(_)
+                | Action::Terminate(_)
+                | Action::ForceKill(_)
+                | Action::ApplyLimits(_)
+                | Action::Completed(_)
+                | Action::Note(_) => {}
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! A container may pass the one whose turn it is if that one is not expected to start later for it:
 //! because its run is expected to be over when the node has room for the other, or because both fit
-//! then (EASY backfilling: Lifka 1995). What is expected may be wrong. So the time that was expected
-//! when the container was first passed is kept, and nobody passes it after that.
+//! then (EASY backfilling: Lifka 1995). What is expected may be wrong. So the time that was
+//! expected when the container was first passed is kept, and nobody passes it after that.
 //!
 //! Ends of guaranteed containers are not foreseen: one that only such an end lets start is not
 //! passed.

@@ -392,10 +392,11 @@ impl ContainerScheduler {
         let type_changed = spec.execution_type != old.execution_type;
         // A place is taken only if the container moves, so that the numbers have no unexplained
         // gaps.
-        let place = match state {
-            S::Queued { .. } if type_changed => Some(self.next_place(&spec, turn.now.mono)),
-            S::Paused { .. } if type_changed => Some(self.next_frozen_place()),
-            _ => None,
+        let place = match state.waits_at() {
+            Some(_) if !type_changed => None,
+            Some(_) if state.frozen_mb().is_some() => Some(self.next_frozen_place()),
+            Some(_) => Some(self.next_place(&spec, turn.now.mono)),
+            None => None,
         };
         self.modify(id, |container| {
             container.spec = spec;

@@ -72,8 +72,9 @@ impl ContainerScheduler {
         Ok(Change::Other)
     }
 
-    /// Returns the run times to expect of a container, shortest first, at least one. What was learnt
-    /// by user and command counts for orders that use lengths, and changes nothing under others.
+    /// Returns the run times to expect of a container, shortest first, at least one. What was
+    /// learnt by user and command counts for orders that use lengths, and changes nothing under
+    /// others.
     pub(super) fn expected_runs(&self, spec: &ContainerSpec) -> &[u64] {
         let container = self.containers.get(&spec.id);
         let profile = container.and_then(|container| container.profile.as_ref());

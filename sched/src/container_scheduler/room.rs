@@ -333,9 +333,9 @@ impl ContainerScheduler {
     }
 
     /// Removes the opportunistic containers whose turn comes last from the queue until its length
-    /// meets the ResourceManager's limit. Frozen containers stay because they have work to lose. Waits are
-    /// not limited, as in Hadoop: whoever is shed for a long wait waits elsewhere, at the end of
-    /// another queue.
+    /// meets the ResourceManager's limit. Frozen containers stay because they have work to lose.
+    /// Waits are not limited, as in Hadoop: whoever is shed for a long wait waits elsewhere, at the
+    /// end of another queue.
     pub(super) fn shed(&mut self, limit: ContainerQueuingLimit, turn: &mut Turn<'_>) {
         if let Some(length) = limit.max_queue_length {
             for _ in 0..limit.excess(self.index.opportunistic().unstarted_len()) {

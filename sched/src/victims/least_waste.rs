@@ -160,7 +160,7 @@ fn good(
     let mut lost = 0;
     for helper in chosen.into_iter().rev() {
         if is_covered(wanted, freed - helper.amount) {
-            freed = freed - helper.amount;
+            freed -= helper.amount;
         } else {
             lost += helper.waste;
             needed.push(helper.at);

@@ -105,15 +105,7 @@ impl World {
                 user,
                 command,
                 hint_ms,
-            } => {
-                let id = self.pick(which);
-                let profile = RunProfile {
-                    user: Digest([user, 0, 0, 0]),
-                    command: Digest([0, command, 0, 0]),
-                    hint_ms,
-                };
-                self.feed(Event::RunProfile { id, profile });
-            }
+            } => self.learn(self.pick(which), (user, command), hint_ms),
             Op::Restart { which } => self.feed(Event::Restart(self.pick(which))),
             Op::StartAgain { which } => {
                 if let Some(container) = self.toy.get(self.pick(which)) {
@@ -156,22 +148,34 @@ impl World {
             Op::Order(order, factor) => self.set_order(order, factor),
             Op::EstimateWaits => self.feed(Event::EstimateWaits),
             Op::Forget { which } => self.feed(Event::Forget(self.pick(which))),
-            Op::Annotate { which } => {
-                let id = self.pick(which);
-                let diagnostics = "signalled".to_owned();
-                self.feed(Event::Annotate { id, diagnostics });
-            }
-            Op::Advance { ms } => {
-                self.now.mono = self.now.mono + ms;
-                self.now.wall.0 += i64::try_from(ms).unwrap();
-                self.feed(Event::Tick);
-            }
+            Op::Annotate { which } => self.annotate(self.pick(which)),
+            Op::Advance { ms } => self.advance(ms),
             Op::FrozenMemory { which, held_mb } => {
                 let id = self.pick(which);
                 self.feed(Event::FrozenMemory { id, held_mb });
             }
             Op::Stray { which, kind } => self.stray(self.pick(which), kind),
         }
+    }
+
+    fn annotate(&mut self, id: ContainerId) {
+        let diagnostics = "signalled".to_owned();
+        self.feed(Event::Annotate { id, diagnostics });
+    }
+
+    fn advance(&mut self, ms: u64) {
+        self.now.mono = self.now.mono + ms;
+        self.now.wall.0 += i64::try_from(ms).unwrap();
+        self.feed(Event::Tick);
+    }
+
+    fn learn(&mut self, id: ContainerId, (user, command): (u32, u32), hint_ms: Option<u64>) {
+        let profile = RunProfile {
+            user: Digest([user, 0, 0, 0]),
+            command: Digest([0, command, 0, 0]),
+            hint_ms,
+        };
+        self.feed(Event::RunProfile { id, profile });
     }
 
     /// Applies a limit twice: after the first time the remaining containers are within it.

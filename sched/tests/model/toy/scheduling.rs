@@ -13,8 +13,9 @@ impl Toy {
         let keep = limit.unwrap_or(usize::MAX);
         loop {
             let queue = self.queue(ExecutionType::Opportunistic);
-            let unstarted = queue.iter().filter(|c| !c.is_frozen());
-            let (count, last) = (unstarted.clone().count(), unstarted.last());
+            let mut unstarted = queue.iter().filter(|c| !c.is_frozen());
+            let count = unstarted.clone().count();
+            let last = unstarted.next_back();
             let Some(last) = last.filter(|_| count > keep) else {
                 return;
             };
