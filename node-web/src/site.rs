@@ -51,7 +51,6 @@ use bytes::Bytes;
 use http_server::HostNames;
 use hyper::header::{self, HeaderMap};
 use hyper::{Method, Request, StatusCode};
-use node_view::operator::{ApplicationExplanation, Explanation};
 use node_view::snapshot::{DrainNotice, NodeNumbers, NodeSnapshot};
 use records::{ContainerName, EpochMillis};
 use refusals::Refusals;
@@ -74,10 +73,13 @@ use accept::wants_xml;
 use answer::{Answer, METRICS, answer, text};
 use body::Body;
 use caller::{Caller, Callers};
-use fixed::{last, no_such_page, own_log, stopping, too_many, with_methods, wrong_host};
+use fixed::{
+    lacks_csrf_header, last, no_such_page, own_log, stopping, too_many, with_methods, wrong_host,
+};
 use hadoop_metrics::HadoopMetrics;
 use lookup::{Logs, NoLogs};
 use shared::{Freshness, Shared};
+use story::Stories;
 use target::Target;
 use viewer::Viewer;
 
@@ -95,9 +97,6 @@ const WORK_WAIT: Duration = Duration::from_secs(5);
 /// Longest time that a request waits for a snapshot of the node, which takes microseconds unless
 /// something is badly wrong.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(2);
-
-/// Hadoop's words to a browser whose request lacks the header.
-const NO_CSRF_HEADER: &str = "Missing Required Header for CSRF Vulnerability Protection\n";
 
 /// State that all requests share.
 #[derive(Debug)]
@@ -127,14 +126,6 @@ struct Visit {
     xml: bool,
     viewer: Viewer,
     stories: Stories,
-}
-
-/// Story of what the page is about. Holds output of containers.
-#[derive(Debug)]
-enum Stories {
-    Container(Explanation),
-    Application(ApplicationExplanation),
-    None,
 }
 
 impl Visit {
@@ -173,7 +164,7 @@ impl<S: NodeSource> Site<S> {
         if let Some(csrf) = &self.options.filters.csrf
             && !csrf.allows(request.method().as_str(), request.headers())
         {
-            return last(text(StatusCode::BAD_REQUEST, NO_CSRF_HEADER));
+            return lacks_csrf_header();
         }
         if !matches!(
             *request.method(),

@@ -25,6 +25,12 @@ pub(super) fn no_such_page() -> Answer {
     pages::refusal(StatusCode::NOT_FOUND, "There is no such page.")
 }
 
+/// Refuses a browser's request without the header, in Hadoop's words.
+pub(super) fn lacks_csrf_header() -> Answer {
+    let words = "Missing Required Header for CSRF Vulnerability Protection\n";
+    last(text(StatusCode::BAD_REQUEST, words))
+}
+
 pub(super) fn wrong_host(refusal: HostRefusal) -> Answer {
     let hint = match refusal {
         HostRefusal::Missing => "",

@@ -9,6 +9,14 @@ use time::UtcOffset;
 use super::html::path_segment;
 use super::live_page::{clock, iso};
 
+/// Story of what the page is about. Holds output of containers.
+#[derive(Debug)]
+pub(super) enum Stories {
+    Container(Explanation),
+    Application(ApplicationExplanation),
+    None,
+}
+
 /// Steps of an application on its page.
 pub(super) const APPLICATION_STEPS_MAX: usize = 60;
 

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use access_control::AccessList;
-use node_view::operator::Told;
+use node_view::operator::{Explanation, Told};
 use node_view::snapshot::{ApplicationSnapshot, ApplicationState, NodeNumbers, RmContact};
 use sched::ContainerState;
 use serde_json::{Value, json};

@@ -14,8 +14,9 @@ use crate::site::answer::{Answer, HTML, answer};
 use crate::site::body::Body;
 use crate::site::html::path_segment;
 use crate::site::logs::LogFile;
+use crate::site::story::{self, Stories};
 use crate::site::visible::{TAIL_BYTES, visible, whole_lines};
-use crate::site::{Stories, Visit, story, usage};
+use crate::site::{Visit, usage};
 
 /// Containers of an application on its page.
 const CONTAINERS_MAX: usize = 40;
