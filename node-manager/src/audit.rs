@@ -192,18 +192,7 @@ fn note(note: &Note) {
         } => {
             tracing::info!(container = %id, %execution_type, queue_wait_ms, reported_wait_ms, estimated_wait_ms, resumed, "started");
         }
-        Note::Passed { id, passed, reason } => match reason {
-            PassReason::Order {
-                order,
-                expected_ms,
-                passed_expected_ms,
-            } => {
-                tracing::info!(container = %id, %passed, %order, expected_ms, passed_expected_ms, "starts before one that waits longer");
-            }
-            PassReason::Backfill { room_in_ms } => {
-                tracing::info!(container = %id, %passed, room_in_ms, "starts before one that does not fit and is not expected to start later for it");
-            }
-        },
+        Note::Passed { id, passed, reason } => pass(*id, *passed, *reason),
         Note::LargerThanNode { id, asked, node } => tracing::warn!(
             container = %id,
             %asked,
@@ -252,6 +241,21 @@ fn note(note: &Note) {
         }
         Note::Promoted(id) => tracing::info!(container = %id, "promoted to GUARANTEED"),
         Note::Demoted(id) => tracing::info!(container = %id, "demoted to OPPORTUNISTIC"),
+    }
+}
+
+fn pass(id: ContainerId, passed: ContainerId, reason: PassReason) {
+    match reason {
+        PassReason::Order {
+            order,
+            expected_ms,
+            passed_expected_ms,
+        } => {
+            tracing::info!(container = %id, %passed, %order, expected_ms, passed_expected_ms, "starts before one that waits longer");
+        }
+        PassReason::Backfill { room_in_ms } => {
+            tracing::info!(container = %id, %passed, room_in_ms, "starts before one that does not fit and is not expected to start later for it");
+        }
     }
 }
 

@@ -132,8 +132,7 @@ impl Agent {
         let node = slices::node(&ports.address, capacity);
         let (updater, updater_stop) =
             parts::make_updater(&config, node, &shared, utilization, node_reports);
-        let address = ports.address.clone();
-        let tasks_stop = CancellationToken::new();
+        let (address, tasks_stop) = (ports.address.clone(), CancellationToken::new());
         let mut tasks = ports.serve(&tasks_stop, beside, orders);
         tasks.spawn(parts::watch_launcher(launcher_broken, tasks_stop.clone()));
         let beside = (reloader, localizer);

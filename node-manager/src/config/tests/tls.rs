@@ -147,7 +147,8 @@ fn pages_over_tls_have_their_own_address_and_ask_for_no_certificate() {
     assert_eq!(config.web.tls.unwrap().protocols, [Protocol::Tls13]);
     assert_eq!(config.addresses.web, HostPort::new("n", 9));
     // Without, none of it is read.
-    let config = folder.load(None, &[PAGES[1], (address, "n:9")]).config;
+    let without = folder!();
+    let config = without.load(None, &[PAGES[1], (address, "n:9")]).config;
     assert_eq!(config.unwrap().web.tls, None);
 }
 
