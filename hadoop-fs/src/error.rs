@@ -170,8 +170,8 @@ impl FsError {
         }
     }
 
-    /// Returns whether the user's token is missing, has ended or was cancelled: the step may succeed
-    /// with another token.
+    /// Returns whether the user's token is missing, has ended or was cancelled: the step may
+    /// succeed with another token.
     #[must_use]
     pub fn is_of_token(&self) -> bool {
         match self {

@@ -344,8 +344,8 @@ impl Entry {
         }
     }
 
-    /// Returns how long the last upload waits for other tokens, from the first time on that it wants
-    /// them; `None`: it gives up.
+    /// Returns how long the last upload waits for other tokens, from the first time on that it
+    /// wants them; `None`: it gives up.
     fn pause_for_tokens(&mut self, wait: Option<Duration>, now: Instant) -> Option<Duration> {
         let until = now.checked_add(wait?)?;
         let until = *self.wants_tokens_until.get_or_insert(until);

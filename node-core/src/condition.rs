@@ -1,8 +1,8 @@
 //! Condition of the node: its health, its drain, and what pages show of it.
 //!
-//! What looks at the health reports here, and heartbeats and pages have the sum.
-//! As in Hadoop (`NodeHealthCheckerService`), the node is healthy if all of them find it so; its
-//! report is theirs, joined by `;` in the order disks, scripts, launches, services. A drain adds its words to
+//! What looks at the health reports here, and heartbeats and pages have the sum. As in Hadoop
+//! (`NodeHealthCheckerService`), the node is healthy if all of them find it so; its report is
+//! theirs, joined by `;` in the order disks, scripts, launches, services. A drain adds its words to
 //! the end.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! How long containers run: what launch contexts tell the scheduler of it, and the record of what it
-//! has learnt.
+//! How long containers run: what launch contexts tell the scheduler of it, and the record of what
+//! it has learnt.
 
 use records::{ContainerId, MonoMillis, Now};
 use sched::{Digest, Event, Hinter, LearntCommand, LearntRuns, RunProfile};

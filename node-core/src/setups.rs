@@ -121,7 +121,8 @@ impl Setups {
         Some(self.context.as_ref()?.context.retry.clone())
     }
 
-    /// Returns what the launch context in force tells of how long the container runs, if it is kept.
+    /// Returns what the launch context in force tells of how long the container runs, if it is
+    /// kept.
     pub(crate) fn run_profile(&self, user: &UserName) -> Option<RunProfile> {
         Some(self.context.as_ref()?.context.run_profile(user))
     }

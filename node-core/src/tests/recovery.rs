@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use keeper::{FoundStart, ProcessIdentity};
-use node_view::usage::Uses;
 use proptest::prelude::*;
 use prost::Message as _;
 use records::ContainerName;
@@ -423,7 +422,7 @@ fn waits_and_run_times_are_right_after_a_restart_over_a_change_of_the_wall_clock
         let running = machine
             .node
             .core
-            .operator_running(8, &Uses::default(), now)
+            .operator_running(8, &node_view::usage::Uses::default(), now)
             .containers;
         let ages: Vec<u64> = running.iter().map(|each| each.state_for_ms).collect();
         assert_eq!(ages.len(), 8);

@@ -1,5 +1,5 @@
-//! An unmodified Spark with the shuffle service of the agent's nodes, and with its own in the agent's
-//! host: what executors wrote outlives them, so that no map runs again, with and without
+//! An unmodified Spark with the shuffle service of the agent's nodes, and with its own in the
+//! agent's host: what executors wrote outlives them, so that no map runs again, with and without
 //! authentication, over a killed agent and a killed host.
 
 #![expect(
