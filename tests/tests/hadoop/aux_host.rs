@@ -158,6 +158,8 @@ fn a_service_learns_of_everything_in_order_and_over_a_killed_host() {
     host.container_begins(container(2, false));
     host.application_begins(0, APPLICATION, &user, b"secret")
         .unwrap();
+    // What ends before the host has begun to tell is not told.
+    bench.wait_told("application application_1700000000000_0009", 1);
     host.container_ends(container(1, true));
     bench.wait_told("end of container_1700000000000_0009_01_000001", 1);
     let told = bench.told();

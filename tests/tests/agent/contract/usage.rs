@@ -116,7 +116,8 @@ impl Faces {
     /// Asserts what commands of operators tell of a container and its application.
     #[track_caller]
     fn assert_commands(&self, id: ContainerId) {
-        let status: Value = serde_json::from_str(&self.run(&["status", "--json"])).unwrap();
+        let status: Value =
+            serde_json::from_str(&self.run(&["status", "--json"])).expect("the status is JSON");
         let usage = &status["usage"];
         let application = id.application_id().to_string();
         for (kind, name) in [
@@ -136,7 +137,10 @@ impl Faces {
         let cells = row.unwrap_or_else(|| panic!("{top}")).split_whitespace();
         let cells: Vec<_> = cells.collect();
         assert_eq!(cells[3], ASKED_MB.to_string(), "{top}");
-        assert!(HELD_MB.contains(&cells[4].parse().unwrap()), "{top}");
+        assert!(
+            HELD_MB.contains(&cells[4].parse().expect("the cell has a number")),
+            "{top}"
+        );
         let story = self.run(&["explain", &id.to_string()]);
         assert!(story.contains(" of 512 MiB asked"), "{story}");
     }
