@@ -295,8 +295,11 @@ fn host_of(node: &Node) -> u32 {
         let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains("nmagent.auxhost.AuxHost")
     };
-    let mut hosts = tests::proc::children(agent).into_iter().filter(is_host);
-    hosts.next().expect("the agent has a host")
+    // A new agent starts its host a moment after itself.
+    wait::until("the agent's host", NODE_DEADLINE, || {
+        let mut hosts = tests::proc::children(agent).into_iter().filter(is_host);
+        hosts.next().ok_or_else(|| "it has none".to_owned())
+    })
 }
 
 #[test]
