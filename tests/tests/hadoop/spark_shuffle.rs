@@ -336,7 +336,7 @@ fn sparks_own_service_in_the_host_outlives_executors_the_host_and_the_agent() {
     job.go(2);
     job.wait_alone(3);
     cluster.kill_and_start_again();
-    assert_ne!(host_of(&cluster.node), first);
+    wait_listens(port);
     job.go(3);
     cluster.assert_nothing_again(&mut job);
 }
