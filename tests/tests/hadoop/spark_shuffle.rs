@@ -295,11 +295,8 @@ fn host_of(node: &Node) -> u32 {
         let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains("nmagent.auxhost.AuxHost")
     };
-    // A new agent starts its host a moment after itself.
-    wait::until("the agent's host", NODE_DEADLINE, || {
-        let mut hosts = tests::proc::children(agent).into_iter().filter(is_host);
-        hosts.next().ok_or_else(|| "it has none".to_owned())
-    })
+    let mut hosts = tests::proc::children(agent).into_iter().filter(is_host);
+    hosts.next().expect("the agent has a host")
 }
 
 #[test]
@@ -335,10 +332,12 @@ fn sparks_own_service_in_the_host_outlives_executors_the_host_and_the_agent() {
     wait_listens(port);
     job.go(2);
     job.wait_alone(3);
+    let second = host_of(&cluster.node);
     cluster.kill_and_start_again();
     wait_listens(port);
     job.go(3);
     cluster.assert_nothing_again(&mut job);
+    assert_ne!(host_of(&cluster.node), second);
 }
 
 /// Waits until the host's service takes connections.
