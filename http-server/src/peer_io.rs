@@ -88,13 +88,20 @@ impl<T> PeerIo<T> {
             return polled;
         }
         let limit = self.stall_timeout;
-        let deadline = self
-            .write_deadline
-            .get_or_insert_with(|| Box::pin(sleep(limit)));
-        match deadline.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
+        stalled(&mut self.write_deadline, limit, cx)
+    }
+}
+
+/// Waits for a peer that takes nothing until its deadline, which begins with the first wait.
+fn stalled<R>(
+    deadline: &mut Option<Pin<Box<Sleep>>>,
+    limit: Duration,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<R>> {
+    let deadline = deadline.get_or_insert_with(|| Box::pin(sleep(limit)));
+    match deadline.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+        Poll::Pending => Poll::Pending,
     }
 }
 
@@ -146,13 +153,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PeerIo<T> {
             return polled;
         }
         let limit = self.stall_timeout;
-        let deadline = self
-            .flush_deadline
-            .get_or_insert_with(|| Box::pin(sleep(limit)));
-        match deadline.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
+        stalled(&mut self.flush_deadline, limit, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
