@@ -215,7 +215,6 @@ impl Core {
         }
         let context = Arc::new(self.contexts.hold(&user, context)?);
         let policy = context.context.retry.clone();
-        let profile = context.context.run_profile(&user);
         let added = self.applications.add_container(id, &user);
         if added == Added::Refused {
             return Err(yarn_exception(format!(
@@ -259,7 +258,7 @@ impl Core {
             return Err(refusal_to_exception(&refusal));
         }
         self.follow_policy(id, policy, now);
-        self.tell_run_profile(id, profile, now);
+        self.tell_run_profile(id, now);
         Ok(())
     }
 

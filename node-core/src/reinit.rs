@@ -399,10 +399,9 @@ impl Core {
         };
         let policy = container.setups.policy().unwrap_or_default();
         let can_roll_back = container.setups.can_roll_back();
-        let profile = container.setups.run_profile(&container.user);
         followups.push_back(Event::RetryPolicy { id, policy });
         followups.push_back(Event::CanRollBack { id, can_roll_back });
-        if let Some(profile) = profile.filter(|_| self.scheduler.uses_run_profiles()) {
+        if let Some(profile) = self.run_profile(id) {
             followups.push_back(Event::RunProfile { id, profile });
         }
         self.use_sets(id);

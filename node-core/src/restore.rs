@@ -46,7 +46,7 @@ pub struct RestoredState {
     pub settled_logs: BTreeMap<ApplicationId, BTreeSet<ContainerName>>,
     /// Drain of the node; `None`: it is in service.
     pub drain: Option<DrainRecord>,
-    /// What was learnt of how long containers run; `None`: no record of it.
+    /// Run lengths of containers that were learnt; `None`: no record of them.
     pub learnt_runs: Option<LearntRunsRecord>,
     /// Works that do not go on at once.
     pub judgement: Judgement,
@@ -282,13 +282,10 @@ impl Core {
             return;
         };
         let container = self.containers.get(&id);
-        let profile = container.and_then(|of| of.setups.run_profile(&of.user));
         if let Some(policy) = container.and_then(|container| container.setups.policy()) {
             self.follow_policy(id, policy, now);
         }
-        if let Some(profile) = profile {
-            self.tell_run_profile(id, profile, now);
-        }
+        self.tell_run_profile(id, now);
         self.go_on_with_reinit(id, now);
         if matches!(summary.state, ContainerState::Done(_)) {
             self.applications.container_done(&id);

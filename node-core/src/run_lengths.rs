@@ -22,10 +22,19 @@ pub(super) struct StoredRuns {
 }
 
 impl Core {
-    /// Tells the scheduler what a launch context says of how long its container runs, if the order
-    /// of the queue depends on it.
-    pub(super) fn tell_run_profile(&mut self, id: ContainerId, profile: RunProfile, now: Now) {
-        if self.scheduler.uses_run_profiles() {
+    /// Returns what the launch context in force tells of how long its container runs; `None`: the
+    /// order of the queue does not depend on it, or no context is kept.
+    pub(super) fn run_profile(&self, id: ContainerId) -> Option<RunProfile> {
+        if !self.scheduler.uses_run_profiles() {
+            return None;
+        }
+        let container = self.containers.get(&id)?;
+        container.setups.run_profile(&container.user)
+    }
+
+    /// Tells the scheduler how long a container runs, if the order of the queue depends on it.
+    pub(super) fn tell_run_profile(&mut self, id: ContainerId, now: Now) {
+        if let Some(profile) = self.run_profile(id) {
             self.must_feed(Event::RunProfile { id, profile }, now);
         }
     }
