@@ -9,7 +9,7 @@ use records::{ContainerId, ExecutionType};
 
 use super::Isolation;
 use super::executor::Places;
-use super::state::Group;
+use super::state::{Group, other};
 
 /// Reader of the accounts of containers. Cheap to clone.
 #[derive(Clone)]
@@ -48,13 +48,9 @@ impl AccountReader {
     /// changed also the cgroup in the other class, which keeps the memory charged there. `None`: it
     /// has no cgroup.
     pub(crate) fn read(&self, id: ContainerId, class: ExecutionType) -> Option<GroupAccount> {
-        let other = match class {
-            ExecutionType::Guaranteed => ExecutionType::Opportunistic,
-            ExecutionType::Opportunistic => ExecutionType::Guaranteed,
-        };
         let group = |class| self.places.group(Group { class, id }).ok();
         let own = group(class).and_then(|own| Some((own.account().ok()?, own)));
-        let former = group(other).and_then(|former| former.account().ok());
+        let former = group(other(class)).and_then(|former| former.account().ok());
         let (account, own) = match own {
             Some((account, own)) => (account, Some(own)),
             None => (former?, None),

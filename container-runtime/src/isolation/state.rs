@@ -39,6 +39,7 @@ pub(super) use action::{
     Scope, Severity, Subject, WriteReason,
 };
 use boost::Boost;
+pub(super) use container::other;
 use container::{Container, End};
 pub(super) use files::Files;
 use reclaim::ReclaimQueue;

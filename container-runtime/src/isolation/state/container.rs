@@ -110,7 +110,7 @@ impl Container {
 }
 
 /// Returns the class that a container in `class` was or will be in besides.
-pub(super) fn other(class: ExecutionType) -> ExecutionType {
+pub(in crate::isolation) fn other(class: ExecutionType) -> ExecutionType {
     match class {
         ExecutionType::Guaranteed => ExecutionType::Opportunistic,
         ExecutionType::Opportunistic => ExecutionType::Guaranteed,
