@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
 use dir_handle::DirHandle;
+use node_view::overview::words::picture;
 use records::ContainerName;
 
 /// Bytes of one look at a file. A file that has grown by more is read from this far before its end.
@@ -55,22 +56,6 @@ impl Neutral {
 /// Returns whether bytes are the beginning of a character, without its end.
 fn is_cut(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
-}
-
-fn picture(character: char) -> char {
-    match character {
-        '\n' | '\t' => character,
-        '\0'..='\x1f' => {
-            char::from_u32(0x2400 + u32::from(character)).unwrap_or(char::REPLACEMENT_CHARACTER)
-        }
-        '\x7f' => '\u{2421}',
-        '\u{80}'..='\u{9f}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
-        other => other,
-    }
 }
 
 /// A log file that is looked at again and again.

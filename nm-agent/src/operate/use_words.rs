@@ -1,7 +1,7 @@
 //! Words about what containers use.
 
 use node_view::operator::Status;
-use node_view::overview::words::{duration, number};
+use node_view::overview::words::{duration, number, vcores};
 use node_view::usage::{Stalled, Usage, Used};
 
 /// Returns what all containers use, as one line.
@@ -31,15 +31,10 @@ pub(super) fn used_words(used: &Used) -> String {
     if let Some(peak) = used.memory_peak_mb {
         words.push_str(&format!(" (at most {})", number(peak)));
     }
-    let cores = if used.vcores_asked == 1 {
-        "vcore"
-    } else {
-        "vcores"
-    };
     words.push_str(&format!(
-        ", {} of {} {cores}",
+        ", {} of {}",
         used.cpus(),
-        used.vcores_asked
+        vcores(used.vcores_asked)
     ));
     if let (Some(read), Some(written)) = (used.read_mb, used.written_mb) {
         let (read, written) = (number(read), number(written));

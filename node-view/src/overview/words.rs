@@ -40,6 +40,35 @@ pub fn number(value: u64) -> String {
     grouped
 }
 
+/// Returns virtual cores in words: `1 vcore`, `4 vcores`.
+#[must_use]
+pub fn vcores(count: u32) -> String {
+    match count {
+        1 => "1 vcore".to_owned(),
+        _ => format!("{count} vcores"),
+    }
+}
+
+/// Returns a character of a container's output as readers get it, so that it steers neither a
+/// terminal nor a browser: of a control character its picture (U+2400 and on), but for line breaks
+/// and tabulators, and U+FFFD of one that changes the direction of writing.
+#[must_use]
+pub fn picture(character: char) -> char {
+    match character {
+        '\n' | '\t' => character,
+        '\0'..='\x1f' => {
+            char::from_u32(0x2400 + u32::from(character)).unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
+        '\x7f' => '\u{2421}',
+        '\u{80}'..='\u{9f}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        other => other,
+    }
+}
+
 /// The last line of a container's diagnostics: usually the last that it wrote to its error output,
 /// which most often gives the reason. Empty when there is only what every failure has. Cut at
 /// `chars_max` characters.

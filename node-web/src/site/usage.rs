@@ -4,7 +4,7 @@
 //! Hadoop's REST documents stay as they are; these are below `/ws/v1/node/agent`.
 
 use maud::{Markup, html};
-use node_view::overview::words::{duration, number};
+use node_view::overview::words::{duration, number, vcores};
 use node_view::snapshot::{ApplicationSnapshot, ContainerSnapshot, NodeSnapshot};
 use node_view::usage::Used;
 use records::EpochMillis;
@@ -88,16 +88,8 @@ fn memory_note(used: &Used) -> String {
 }
 
 fn cpu_note(used: &Used) -> String {
-    let cores = if used.vcores_asked == 1 {
-        "vcore"
-    } else {
-        "vcores"
-    };
-    format!(
-        "of {} {cores} asked; {} so far",
-        used.vcores_asked,
-        duration(used.cpu_time_ms)
-    )
+    let (asked, time) = (vcores(used.vcores_asked), duration(used.cpu_time_ms));
+    format!("of {asked} asked; {time} so far")
 }
 
 /// Use as REST has it. Memory is in mebibytes.
@@ -165,7 +157,7 @@ pub(super) struct UsageInfo {
     /// Memory of the machine that is not available.
     #[serde(rename = "machineMemoryUsedMB")]
     machine_memory_mb: u64,
-    /// All containers together, those too that the reader may not see.
+    /// Sum over all containers, those too that the reader may not see.
     #[serde(skip_serializing_if = "Option::is_none")]
     all: Option<UsedInfo>,
     /// The most memory in use first, at most [`LISTED_MAX`].

@@ -1,29 +1,16 @@
 //! Output of containers as text that can be read: what would steer a terminal or a browser is shown
 //! and has no effect. Pure.
 
+use node_view::overview::words::picture;
+
 /// Bytes of a log that a page shows as its tail.
 pub(super) const TAIL_BYTES: u64 = 4 * 1024;
 
-/// Returns a piece of output as text. Control characters become their pictures (U+2400 and on), but
-/// for line breaks and tabulators; bytes that are not UTF-8 become U+FFFD, and so do characters
-/// that change the direction of writing.
+/// Returns a piece of output as text, each character as its [`picture`]; bytes that are not UTF-8
+/// become U+FFFD.
 pub(super) fn visible(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.chars()
-        .map(|character| match character {
-            '\n' | '\t' => character,
-            '\0'..='\x1f' => {
-                char::from_u32(0x2400 + u32::from(character)).unwrap_or(char::REPLACEMENT_CHARACTER)
-            }
-            '\x7f' => '\u{2421}',
-            '\u{80}'..='\u{9f}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
-            other => other,
-        })
-        .collect()
+    text.chars().map(picture).collect()
 }
 
 /// Returns the piece without the beginning of a line that is cut off, unless that is all there is.
