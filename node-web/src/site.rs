@@ -78,7 +78,7 @@ use fixed::{
 };
 use hadoop_metrics::HadoopMetrics;
 use lookup::{Logs, NoLogs};
-use shared::{Freshness, Shared};
+use shared::{Freshness, Pace, Shared};
 use story::Stories;
 use target::Target;
 use viewer::Viewer;
@@ -111,6 +111,8 @@ struct Site<S> {
     memory: Arc<Semaphore>,
     snapshot: Shared<Arc<NodeSnapshot>>,
     overview: Shared<Arc<Overview>>,
+    /// Pace of stories: each is made by the core, and may cost a walk over its queue.
+    stories: Pace,
     feed: live_page::Feed,
     callers: Callers,
     groups: Groups,
@@ -146,6 +148,7 @@ impl<S: NodeSource> Site<S> {
             memory: Arc::new(Semaphore::new(LONG_ANSWERS_KIB_MAX as usize)),
             snapshot: Shared::new(),
             overview: Shared::new(),
+            stories: Pace::default(),
             feed: live_page::Feed::new(),
             callers: Callers::new(options.tls.is_some()),
             groups: Groups::default(),
@@ -290,13 +293,14 @@ impl<S: NodeSource> Site<S> {
         let story = async {
             match path.as_slice() {
                 ["node", "container", id] => {
-                    let story = self.source.explanation(id.parse().ok()?).await;
-                    story.map(Stories::Container)
+                    let id = id.parse().ok()?;
+                    let take = async || self.source.explanation(id).await;
+                    self.stories.take(take).await.map(Stories::Container)
                 }
                 ["node", "application", id] => {
                     let (id, last) = (id.parse().ok()?, story::APPLICATION_STEPS_MAX);
-                    let story = self.source.application_explanation(id, last).await;
-                    story.map(Stories::Application)
+                    let take = async || self.source.application_explanation(id, last).await;
+                    self.stories.take(take).await.map(Stories::Application)
                 }
                 _ => None,
             }

@@ -70,6 +70,25 @@ impl<T: Clone> Shared<T> {
     }
 }
 
+/// Bound on the rate of what requests cannot share: one at a time, and at most twenty a second.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Time just before the last one was asked for.
+    last: Mutex<Option<Instant>>,
+}
+
+impl Pace {
+    /// Returns what `take` gives, when it is its turn.
+    pub(super) async fn take<T>(&self, take: impl AsyncFnOnce() -> T) -> T {
+        let mut last = self.last.lock().await;
+        if let Some(last) = *last {
+            sleep_until(last + CURRENT_INTERVAL).await;
+        }
+        *last = Some(Instant::now());
+        take().await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -130,6 +149,16 @@ mod tests {
     async fn many_readers_cost_a_bounded_number_of_values_a_second() {
         let taken = Counter::new().taken_by_many(Freshness::Current).await;
         assert!((15..=21).contains(&taken), "{taken}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_shared_is_taken_at_a_bounded_rate() {
+        let pace = Pace::default();
+        let begun = Instant::now();
+        for _ in 0..21 {
+            pace.take(async || ()).await;
+        }
+        assert_eq!(begun.elapsed(), Duration::from_secs(1));
     }
 
     #[tokio::test(start_paused = true)]
