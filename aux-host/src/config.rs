@@ -22,7 +22,7 @@ pub struct HostedService {
     pub recovery_folder: Option<PathBuf>,
 }
 
-/// What a host is started with, at each of its lives.
+/// Terms on which a host is started, at each of its lives.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// The program `java`.
@@ -73,8 +73,8 @@ impl Default for Patience {
 /// Local folders of the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folders {
-    /// Those that services write in.
+    /// Folders that services write in.
     pub good: Vec<PathBuf>,
-    /// Those that services read in: good ones and full ones.
+    /// Folders that services read in: good ones and full ones.
     pub readable: Vec<PathBuf>,
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("{fault}{}", last_words(last_line))]
 pub struct HostError {
-    /// What is wrong.
+    /// The fault.
     #[source]
     pub fault: HostFault,
     /// Last line of the host's output; empty: it has none.
@@ -24,7 +24,7 @@ fn last_words(line: &str) -> String {
     format!("; its last line: {line}")
 }
 
-/// What is wrong with a host.
+/// Fault of a host.
 #[derive(Debug, Error)]
 pub enum HostFault {
     /// A socket, a pipe or a thread cannot be had.
@@ -98,7 +98,7 @@ pub enum DataRefused {
     /// More than a service gets.
     #[error("the service data has {0} bytes, more than the {1} that a service gets")]
     Long(usize, usize),
-    /// All applications together bring more than is kept.
+    /// The data of all applications together are more than is kept.
     #[error(
         "the applications of this node bring more service data than the {0} bytes that are kept"
     )]

@@ -139,7 +139,7 @@ pub(crate) fn metrics() -> Vec<u8> {
     Writer::new(METRICS).finish().unwrap_or_default()
 }
 
-/// What the host says.
+/// Message of the host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     /// The first message.
@@ -152,7 +152,7 @@ pub(crate) enum Answer {
     Failed(usize, String),
     /// A service has taken an event.
     Done(usize, u64),
-    /// All services have stopped.
+    /// Every service has stopped.
     Stopped,
     /// Numbers of the services by their names.
     Metrics(Vec<(String, f64)>),

@@ -43,7 +43,7 @@ pub struct ContainerFacts {
     pub is_master: bool,
 }
 
-/// What a service learns.
+/// Event that a service learns of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     ApplicationBegins {
@@ -74,7 +74,7 @@ struct Application {
     data: BTreeMap<usize, Arc<[u8]>>,
 }
 
-/// What services must learn.
+/// Events that services must learn of.
 #[derive(Debug)]
 pub(crate) struct Model {
     queues: Vec<Queue>,

@@ -37,7 +37,7 @@ pub struct HostHealth {
     pub report: String,
 }
 
-/// What a host is told by the agent, and whom it tells.
+/// Functions of the agent that a host's supervisor calls.
 pub struct Watch {
     /// Returns the node's local folders of now.
     pub folders: Box<dyn Fn() -> Folders + Send>,

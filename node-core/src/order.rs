@@ -78,7 +78,7 @@ pub enum StoreOrder {
     LogsSettled(ContainerName),
     /// The node is drained; `None`: it is in service.
     Drain(Option<Box<DrainRecord>>),
-    /// What was learnt of how long containers run.
+    /// Run lengths of containers that were learnt.
     LearntRuns(Box<LearntRunsRecord>),
     /// Works that may have crashed the agent; `None`: none is known.
     Suspects(Option<Box<SuspectsRecord>>),

@@ -238,9 +238,9 @@ pub struct ApplicationExplanation {
     pub used: Option<Used>,
     /// Containers whose steps are remembered.
     pub containers: usize,
-    /// Those of them that wait.
+    /// Containers of these that wait.
     pub waiting: usize,
-    /// Those of them that hold resources.
+    /// Containers of these that hold resources.
     pub running: usize,
     /// Last steps of all of them, oldest first.
     pub steps: Vec<ToldOf>,

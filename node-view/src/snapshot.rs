@@ -195,7 +195,7 @@ pub struct NodeSnapshot {
     /// Every container the node knows, finished ones that the RM has not acknowledged too, in the
     /// order of their ids.
     pub containers: Vec<ContainerSnapshot>,
-    /// What containers use. The monitor knows it, not the core.
+    /// Use of containers, from the monitor and not from the core.
     pub uses: Arc<Uses>,
 }
 

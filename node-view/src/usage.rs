@@ -160,7 +160,7 @@ pub struct Usage {
 pub struct UsedBy {
     /// Id of the application or the container.
     pub id: String,
-    /// Its use.
+    /// Use of the application or the container.
     #[serde(flatten)]
     pub used: Used,
 }

@@ -110,7 +110,7 @@ pub struct RuntimeSettings {
         skip_serializing_if = "is_default_bound_factor"
     )]
     pub queue_bound_factor: u32,
-    /// Which running opportunistic containers make room.
+    /// Choice of the running opportunistic containers that make room.
     #[serde(default, skip_serializing_if = "is_default")]
     pub victims_order: VictimsOrder,
     /// Milliseconds that an opportunistic container may stay frozen.

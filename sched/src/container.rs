@@ -60,7 +60,7 @@ pub(crate) struct Container {
     /// passed because it did not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) passed_until: Option<MonoMillis>,
-    /// What the launch context tells of how long the container runs.
+    /// Hints of the launch context about the length of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<RunProfile>,
     /// Retry policy and the retries so far.

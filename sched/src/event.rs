@@ -24,7 +24,7 @@ pub enum Event {
         /// Policy to follow from now on.
         policy: ContainerRetryContext,
     },
-    /// What the launch context of a container tells of how long it runs. Changes its place in the
+    /// A launch context says how long its container may run. Changes the container's place in the
     /// queue, if the order in force depends on it.
     RunProfile {
         /// Container that the profile is of.

@@ -30,7 +30,8 @@ pub(crate) struct Queue {
     paused: BTreeMap<QueuePlace, u64>,
     /// Places of the containers that have not started yet.
     unstarted: BTreeSet<QueuePlace>,
-    /// Those of them with an expected run. None in the order of arrival, which has no use for it.
+    /// Unstarted containers with an expected run; none in the order of arrival, which has no use
+    /// for it.
     ranked: Ranked,
     total: Amount,
     frozen_mb: u128,

@@ -135,7 +135,7 @@ impl QueuePlace {
     }
 }
 
-/// What an order knows of a container that waits.
+/// Facts of a waiting container that an order uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prospect {
     /// Time at which it began to wait, in milliseconds.

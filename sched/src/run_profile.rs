@@ -30,7 +30,7 @@ const HINT_SLACK_MS: u64 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(pub [u32; 4]);
 
-/// What a container's launch context tells of how long it runs.
+/// Facts of a container's launch context that say how long it may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProfile {
     /// Digest of the user's name.
@@ -55,7 +55,7 @@ pub struct LearntCommand {
     pub ran_ms: Vec<u64>,
 }
 
-/// What has been learnt by user and command, as values that can be stored.
+/// Run lengths learnt by user and command, as values that can be stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LearntRuns {
     /// Run times by user and command.

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::utilization::Amount;
 
-/// Which running opportunistic containers make room for guaranteed ones
+/// Choice of the running opportunistic containers that make room for guaranteed ones
 /// (`yarn.nodemanager.agent.victims.order`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VictimsOrder {
     /// The most recently started ones, as in Hadoop.
     #[default]
     Newest,
-    /// Those that lose the least work together: run × size.
+    /// The set that loses the least work together: run × size.
     LeastWaste,
 }
 

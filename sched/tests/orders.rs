@@ -19,7 +19,7 @@ struct Task {
     runs_ms: u64,
     application: i32,
     vcores: u32,
-    /// What its application says of its run.
+    /// Hint of its application about its run.
     hint_ms: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ impl Task {
     }
 }
 
-/// What a node did with a workload.
+/// Course of a workload on a node.
 #[derive(Debug, Default)]
 struct Played {
     /// Waits of the tasks in milliseconds, in their order.

@@ -179,7 +179,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a service knows.
+/// Knowledge of a service.
 #[derive(Debug, Default)]
 struct Seen {
     applications: BTreeSet<i32>,

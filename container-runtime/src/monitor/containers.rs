@@ -38,7 +38,7 @@ pub struct ContainerLook {
     pub spec: Option<ContainerSpec>,
     /// What its processes use.
     pub used: Utilization,
-    /// What it uses, for people.
+    /// Use of memory, CPUs and devices, for people.
     pub account: ContainerAccount,
 }
 

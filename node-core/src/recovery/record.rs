@@ -94,7 +94,7 @@ pub struct DrainRecord {
     pub clock: Option<RecordClock>,
 }
 
-/// What was learnt of how long containers run.
+/// Run lengths of containers that were learnt.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct LearntRunsRecord {
     /// Run times by user and command.

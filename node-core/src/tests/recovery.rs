@@ -87,7 +87,7 @@ struct CrashingNode {
     terminated: Vec<ContainerId>,
     adopted: Vec<i64>,
     uploads: Vec<String>,
-    /// What services were told.
+    /// Notices to services.
     served: Vec<Effect>,
     log_aggregation: Option<LogAggregation>,
     /// Folders of every process; without them none is taken over.

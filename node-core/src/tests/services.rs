@@ -6,7 +6,7 @@ use launch_context::ServiceData;
 
 use super::*;
 
-/// What services are told, reduced to what tests compare.
+/// Notice to services, reduced to what tests compare.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     Begins(i64),

@@ -16,7 +16,7 @@ pub struct AuxServiceConfig {
     pub kind: AuxServiceKind,
 }
 
-/// Who serves a service.
+/// Program that serves a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServedBy {
     /// The agent itself.

@@ -163,7 +163,7 @@ pub struct SchedulerConfig {
     pub queue_order: QueueOrder,
     /// Expected runs that such a container may wait for others that came later.
     pub queue_bound_factor: u32,
-    /// Which running opportunistic containers make room for guaranteed ones.
+    /// Choice of the running opportunistic containers that make room for guaranteed ones.
     pub victims_order: VictimsOrder,
     /// Comparator of nodes at the ResourceManager, which decides the capacity that `ByResources`
     /// reports.

@@ -70,7 +70,7 @@ pub struct FoundState {
     pub used: BTreeMap<ContainerName, EpochMillis>,
     /// Drain of the node; absent: it was in service.
     pub drain: Option<DrainRecord>,
-    /// What was learnt of how long containers run; absent: nothing.
+    /// Run lengths of containers that were learnt; absent: none.
     pub learnt_runs: Option<LearntRunsRecord>,
     /// Works that may have crashed earlier agents; absent: none is known.
     pub suspects: Option<SuspectsRecord>,

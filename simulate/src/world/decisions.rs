@@ -16,7 +16,7 @@ use crate::scenario::{Arm, Comparator, NodeKind, Scenario};
 pub(crate) struct Decisions {
     pub(super) nodes: Vec<Node>,
     placer: Box<dyn Placer>,
-    /// What the containers of each job tell of how long they run; empty: nothing.
+    /// Hints of the containers of each job about their runs; empty: none.
     hints: Vec<RunProfile>,
     /// Ends that the next answer to a job's master tells.
     told: BTreeMap<usize, Vec<(ContainerId, ContainerExitStatus)>>,

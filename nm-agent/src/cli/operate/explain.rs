@@ -36,7 +36,7 @@ pub(crate) struct ExplainArguments {
     subject: Subject,
 }
 
-/// Whose story is asked for.
+/// Subject of the story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Container(ContainerName),

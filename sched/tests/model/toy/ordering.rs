@@ -18,7 +18,7 @@ pub(crate) struct Run {
     ran_ms: u64,
 }
 
-/// What the place of a container is made of, beside its arrival.
+/// Parts of the place of a container, beside its arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Basis {
     arrived_ms: u64,

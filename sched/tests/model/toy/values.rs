@@ -107,7 +107,7 @@ pub(crate) struct ToyContainer {
     pub(super) force_kill_at: Option<u64>,
     /// Time of joining the queue without having started.
     pub(super) joined_ms: u64,
-    /// What the place is made of under an order that uses expected runs, while it waits unstarted.
+    /// Parts of the place under an order that uses expected runs, while it waits unstarted.
     pub(super) basis: Option<Basis>,
     /// User, command and hint.
     pub(super) profile: Option<RunProfile>,
