@@ -85,14 +85,16 @@ impl ContainerScheduler {
     }
 
     /// Returns the milliseconds that a container is expected to run: the mean of what is known of
-    /// its like, and its hint as far as hints of its user are trusted.
+    /// its like, and its hint as far as hints of its user are trusted. At least 1, as in places:
+    /// what runs counts like what waits.
     fn expected_run_ms(&self, spec: &ContainerSpec) -> u64 {
-        let expected_ms = mean_ms(self.expected_runs(spec));
+        let known_ms = mean_ms(self.expected_runs(spec));
         let container = self.containers.get(&spec.id);
-        match container.and_then(|container| container.profile.as_ref()) {
-            Some(profile) => self.profiled_runs.weigh_hint(profile, expected_ms),
-            None => expected_ms,
-        }
+        let expected_ms = match container.and_then(|container| container.profile.as_ref()) {
+            Some(profile) => self.profiled_runs.weigh_hint(profile, known_ms),
+            None => known_ms,
+        };
+        expected_ms.clamp(1, EXPECTED_MAX_MS)
     }
 
     /// Returns whether the order in force has a use for [`crate::Event::RunProfile`].
@@ -138,7 +140,7 @@ impl ContainerScheduler {
                 return Work::default();
             }
             if let Some(container) = self.containers.get(&id) {
-                let expected_ms = self.expected_run_ms(&container.spec).min(EXPECTED_MAX_MS);
+                let expected_ms = self.expected_run_ms(&container.spec);
                 work.count(amount, expected_ms.saturating_sub(container.ran_ms(now)));
             }
         }
