@@ -19,16 +19,21 @@ const SWAP: &[&str] = &["memory.swap.max"];
 
 /// Returns the cgroup of all containers in the hierarchy with the memory controller, found by a
 /// process of one of them.
-struct Place(PathBuf);
+pub(crate) struct Place(PathBuf);
 
 impl Place {
-    fn of(pid: &str) -> Self {
+    pub(crate) fn of(pid: &str) -> Self {
         let own = Isolated::memory_cgroup(pid);
         let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"].map(PathBuf::from);
         let mut folders = mounts.iter().map(|mount| mount.join(own.trim_matches('/')));
         let own = folders.find(|folder| folder.join("cgroup.procs").exists() && has_memory(folder));
         let own = own.unwrap_or_else(|| panic!("where is the memory of {pid} counted?"));
         Self(own.ancestors().nth(2).unwrap().to_path_buf())
+    }
+
+    /// Returns the cgroup of a class.
+    pub(crate) fn class(&self, class: &str) -> PathBuf {
+        self.0.join(class)
     }
 
     /// Reads a number in one of a cgroup's files, whichever exists. `max` is the largest.
@@ -65,7 +70,7 @@ fn has_memory(folder: &std::path::Path) -> bool {
 
 /// Returns a command that writes its process id to the file `pid` of its log folder, and continues
 /// with another.
-fn known(command: &str) -> String {
+pub(crate) fn known(command: &str) -> String {
     format!("echo \\$\\$ > <LOG_DIR>/pid; {command}")
 }
 

@@ -17,7 +17,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 /// A node with cgroups between scripted peers. Fields are dropped in this order.
 pub(crate) struct Isolated {
     pub(crate) cluster: ScriptedCluster,
-    pub(crate) hierarchy: Hierarchy,
+    _hierarchy: Hierarchy,
 }
 
 /// Starts a node; where cgroups cannot be used, prints why and returns `None`.
@@ -27,7 +27,10 @@ pub(crate) fn isolated(test: &str, change: impl FnOnce(&mut Properties)) -> Opti
         hierarchy.configure(site);
         change(site);
     });
-    Some(Isolated { cluster, hierarchy })
+    Some(Isolated {
+        cluster,
+        _hierarchy: hierarchy,
+    })
 }
 
 fn agent() -> String {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use tests::{http, wait};
-use wire::proto::hadoop_yarn::ContainerSubStateProto::CssRunning;
 
+use crate::classes::{Place, known};
 use crate::stories::{DEADLINE, isolated};
 
 /// Command whose processes hold 90 MiB beside their programs: `tail` keeps what it has read.
@@ -42,21 +42,11 @@ fn use_of_containers_comes_to_what_their_class_holds() {
     let (am, rm) = (&node.cluster.am, &node.cluster.rm);
     let script = node.cluster.node.folder().join("holder.sh");
     fs::write(&script, HOLDS_90_MIB).unwrap();
-    let command = format!("bash '{}'", script.display());
+    let command = known(&format!("exec bash '{}'", script.display()));
     let ids: Vec<_> = (0..2)
         .map(|_| am.start(&am.allocate().opportunistic().memory_mb(512), &command))
         .collect();
-    for id in &ids {
-        rm.wait_sub_state(*id, CssRunning);
-    }
-    let folders: Vec<_> = ids
-        .iter()
-        .map(|id| {
-            let paths = node.hierarchy.paths_of(&id.to_string());
-            let has_memory = |path: &std::path::PathBuf| path.join("memory.stat").exists();
-            paths.into_iter().find(has_memory).unwrap()
-        })
-        .collect();
+    let class = Place::of(&node.line(ids[0], "pid")).class("opportunistic");
     let url = format!(
         "http://127.0.0.1:{}/ws/v1/node/agent/usage",
         rm.wait_registrations(1).http_port()
@@ -65,12 +55,11 @@ fn use_of_containers_comes_to_what_their_class_holds() {
         let containers = usage["container"].as_array().into_iter().flatten();
         containers.filter_map(|each| each[field].as_u64()).collect()
     };
-    let class = folders[0].parent().unwrap();
     wait::until("the sum to be what the class holds", DEADLINE, || {
         let usage = http::get_json(&url)?["usage"].take();
         let used = listed(&usage, "memoryUsedMB");
         let all = used.len() == 2 && used.iter().all(|used| *used >= 90);
-        let (sum, class) = (used.iter().sum::<u64>(), working_set(class) >> 20);
+        let (sum, class) = (used.iter().sum::<u64>(), working_set(&class) >> 20);
         let agree = sum.abs_diff(class) * 100 <= class * 5;
         wait::check(all && agree, format!("{class} MiB in the class, {usage}"))
     });
