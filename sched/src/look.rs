@@ -36,7 +36,7 @@ use records::{MonoMillis, Resource};
 pub use self::room::LookTerms;
 use self::room::{Room, Standing, fitting};
 use crate::allocator::ALLOCATIONS_PER_CALL_MAX;
-use crate::random::{Draw, SplitMix64};
+use crate::random::{Shuffle, SplitMix64};
 
 /// Most nodes that one call looks at. A call that wants more containers than 128 has two of these
 /// for each further one.
@@ -260,19 +260,10 @@ impl<N: Clone + Ord> LookPlacer<N> {
     fn draw_most(&mut self, nodes: &[N], wanted: u32, most: usize) -> LookRound<N> {
         let wanted = usize::try_from(wanted.min(ALLOCATIONS_PER_CALL_MAX)).unwrap_or(usize::MAX);
         let count = nodes.len().min(2 * wanted).min(most);
-        // The nodes shuffled as far as they are used: positions that have another one than before.
-        let mut moved: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut candidates = Vec::with_capacity(count);
-        for position in 0..count {
-            let left = nodes.len() - position;
-            let other = position + self.random.below(left) % left;
-            let here = moved.remove(&position).unwrap_or(position);
-            let drawn = match other == position {
-                true => here,
-                false => moved.insert(other, here).unwrap_or(other),
-            };
-            candidates.push(Candidate::new(nodes[drawn].clone()));
-        }
+        let mut shuffle = Shuffle::new(nodes.len());
+        let drawn = std::iter::from_fn(|| shuffle.next(&mut self.random)).take(count);
+        let candidates = drawn.map(|at| Candidate::new(nodes[at].clone()));
+        let candidates: Vec<Candidate<N>> = candidates.collect();
         let pair = |container| [container, container + count / 2].map(|number| number % count);
         let pairs = (0..wanted).filter(|_| count > 0).map(pair).collect();
         LookRound { candidates, pairs }

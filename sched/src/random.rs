@@ -1,6 +1,8 @@
 //! Source of random choices. The crate has none of its own: the caller passes one in, and a trace
 //! with the same seed gives the same choices.
 
+use std::collections::BTreeMap;
+
 /// Source of random indexes. Implemented by [`SplitMix64`]; callers may pass another.
 pub trait Draw {
     /// Returns a number below `bound`, each with the same probability. `bound` is at least 1.
@@ -40,6 +42,38 @@ impl Draw for SplitMix64 {
     }
 }
 
+/// Numbers below a bound in a random order, each once, made as far as they are used.
+#[derive(Clone, Debug)]
+pub(crate) struct Shuffle {
+    bound: usize,
+    position: usize,
+    /// Positions that have another number than at first.
+    moved: BTreeMap<usize, usize>,
+}
+
+impl Shuffle {
+    pub(crate) const fn new(bound: usize) -> Self {
+        Self {
+            bound,
+            position: 0,
+            moved: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the next number; `None` after the last.
+    pub(crate) fn next(&mut self, random: &mut SplitMix64) -> Option<usize> {
+        let position = self.position;
+        let left = self.bound.checked_sub(position).filter(|left| *left > 0)?;
+        self.position += 1;
+        let other = position + random.below(left) % left;
+        let here = self.moved.remove(&position).unwrap_or(position);
+        Some(match other == position {
+            true => here,
+            false => self.moved.insert(other, here).unwrap_or(other),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +95,24 @@ mod tests {
         assert!(
             counts.iter().all(|count| (900..1_100).contains(count)),
             "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn a_shuffle_has_each_number_once_and_any_of_them_first() {
+        let mut firsts = [0; 5];
+        let mut random = SplitMix64::new(7);
+        for _ in 0..5_000 {
+            let mut shuffle = Shuffle::new(5);
+            let numbers = std::iter::from_fn(|| shuffle.next(&mut random));
+            let mut numbers: Vec<usize> = numbers.collect();
+            firsts[numbers[0]] += 1;
+            numbers.sort_unstable();
+            assert_eq!(numbers, [0, 1, 2, 3, 4]);
+        }
+        assert!(
+            firsts.iter().all(|count| (900..1_100).contains(count)),
+            "{firsts:?}"
         );
     }
 
