@@ -33,6 +33,8 @@
 //!   containers; [`DistributedOpportunisticContainerAllocator`], the same on a node for the
 //!   ApplicationMasters there
 //! - `look`: [`LookPlacer`], placement on nodes that were looked at just before
+//! - `reservation`: [`ReservationTable`] on a node and [`Binder`] at a proxy, which bind a task when
+//!   a node has room for it
 //! - `random`: random choices, from a seed
 
 mod action;
@@ -52,6 +54,7 @@ mod node_load;
 mod queue;
 mod queue_order;
 mod random;
+mod reservation;
 mod retry;
 mod run_profile;
 mod run_times;
@@ -95,6 +98,12 @@ pub use node_load::{
 };
 pub use queue_order::{QUEUE_BOUND_FACTOR_DEFAULT, QueueOrder, QueuePlace};
 pub use random::{Draw, SplitMix64};
+pub use reservation::{
+    AnswerError, Binder, ExpectedRun, HELD_MAX_MS, OFFER_LIFE_MS, Offer, OfferAnswer, OfferId,
+    RESERVATION_LIFE_MS, RESERVATION_RENEWAL_MS, RESERVATIONS_MAX, RESERVATIONS_OF_ATTEMPT_MAX,
+    RESERVATIONS_OF_USER_MAX, RESERVATIONS_PER_TASK, RESERVED_NODES_MAX, Reservation,
+    ReservationTable, ReserveError,
+};
 pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, GrantedRetries, RetryOn};
 pub use run_profile::{Digest, Hinter, LearntCommand, LearntRuns, RunProfile};
 pub use utilization::VmemPmemRatio;

@@ -34,7 +34,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use records::{MonoMillis, Resource};
 
 pub use self::room::LookTerms;
-use self::room::{Room, Standing, fitting};
+pub(crate) use self::room::fitting;
+use self::room::{Room, Standing};
 use crate::allocator::ALLOCATIONS_PER_CALL_MAX;
 use crate::random::{Shuffle, SplitMix64};
 

@@ -30,6 +30,7 @@
 //! - the sequence of ids continues after a restart of the agent ([`DistributedAllocatorState`])
 
 mod allocation;
+mod binding;
 mod claims;
 mod looking;
 mod unseen;

@@ -97,6 +97,12 @@ impl ContainerScheduler {
         expected_ms.clamp(1, EXPECTED_MAX_MS)
     }
 
+    /// Returns the milliseconds that a container of which nothing is known is expected to run.
+    #[must_use]
+    pub fn unknown_run_ms(&self) -> u64 {
+        self.run_times.expected_of_any_ms()
+    }
+
     /// Returns whether the order in force has a use for [`crate::Event::RunProfile`].
     #[must_use]
     pub const fn uses_run_profiles(&self) -> bool {

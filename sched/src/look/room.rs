@@ -48,7 +48,7 @@ impl LookTerms {
 }
 
 /// Returns the number of containers of this size that fit.
-pub(super) fn fitting(size: Resource, free: Resource) -> u32 {
+pub(crate) fn fitting(size: Resource, free: Resource) -> u32 {
     let by_memory = free.memory_mb / size.memory_mb.max(1);
     let by_vcores = free.vcores / size.vcores.max(1);
     by_vcores.min(u32::try_from(by_memory).unwrap_or(u32::MAX))

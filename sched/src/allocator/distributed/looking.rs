@@ -169,6 +169,22 @@ struct Places {
 pub(super) struct Looked(Vec<Places>);
 
 impl Looked {
+    /// Returns these nodes for containers of one size, the next one first.
+    pub(super) fn on(partition: &str, size: Resource, nodes: VecDeque<KnownNode>) -> Self {
+        Self(vec![Places {
+            partition: partition.to_owned(),
+            size,
+            seen: nodes,
+            unseen: VecDeque::new(),
+        }])
+    }
+
+    /// Returns the nodes that no container has got.
+    pub(super) fn left(self) -> VecDeque<KnownNode> {
+        let groups = self.0.into_iter();
+        groups.flat_map(|places| places.seen).collect()
+    }
+
     /// Takes the node of the next container of this size; `None` if it must wait.
     pub(super) fn take(&mut self, partition: &str, size: Resource) -> Option<KnownNode> {
         let mut groups = self.0.iter_mut();

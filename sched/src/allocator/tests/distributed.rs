@@ -1,6 +1,7 @@
 //! Tests of the allocation on a node: no more than asked, nothing twice, nothing lost, and nothing
 //! on unknown nodes.
 
+mod bound;
 mod look;
 mod sequences;
 mod spread;
