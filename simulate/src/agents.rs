@@ -125,6 +125,7 @@ const fn placement_of(policy: Policy) -> Option<Placement> {
         | Policy::HadoopDistributed
         | Policy::Random
         | Policy::Looks
+        | Policy::Reservations
         | Policy::SparrowEarly
         | Policy::SparrowLate
         | Policy::GuaranteedFifo

@@ -10,6 +10,7 @@ mod hadoop;
 mod look;
 mod managed;
 mod placer;
+mod reserving;
 mod sampled;
 mod stated;
 
@@ -23,7 +24,9 @@ use self::embedded::Embedded;
 use self::guaranteed::{Guaranteed, Order};
 use self::hadoop::{Hadoop, Kind, Monitor};
 use self::managed::{Managed, Shipped};
+use self::reserving::Reserving;
 use self::sampled::{Mode, Sampled};
+use crate::job::Job;
 use crate::node::room_of;
 use crate::scenario::{Arm, Cluster, NodeKind, Policy, RmKind, Scenario};
 
@@ -31,15 +34,21 @@ pub(crate) use self::managed::load_config;
 pub(crate) use self::placer::{
     CLUSTER_TIMESTAMP, MasterCall, Placed, Placer, application_of, job_of,
 };
+pub(crate) use self::reserving::Letter;
 pub(crate) use self::stated::Stated;
 
 /// Creates the placement of an arm; `None` for a bound, which has no cluster.
-pub(crate) fn placer(scenario: &Scenario, arm: &Arm, streams: Streams) -> Option<Box<dyn Placer>> {
+pub(crate) fn placer(
+    scenario: &Scenario,
+    arm: &Arm,
+    jobs: &[Job],
+    streams: Streams,
+) -> Option<Box<dyn Placer>> {
     let guaranteed = |order| Guaranteed::new(scenario, order);
     if let Some(order) = Order::of(arm.policy) {
         return Some(Box::new(guaranteed(order)));
     }
-    let of_arm = opportunistic(arm, &scenario.cluster, streams)?;
+    let of_arm = opportunistic(arm, &scenario.cluster, jobs, streams)?;
     if !scenario.masters.container && !scenario.workload.has_guaranteed() {
         return Some(of_arm);
     }
@@ -51,7 +60,12 @@ pub(crate) fn placer(scenario: &Scenario, arm: &Arm, streams: Streams) -> Option
 }
 
 /// Creates the placement of an arm's opportunistic containers; `None` if it has none.
-fn opportunistic(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<dyn Placer>> {
+fn opportunistic(
+    arm: &Arm,
+    cluster: &Cluster,
+    jobs: &[Job],
+    streams: Streams,
+) -> Option<Box<dyn Placer>> {
     let kind = cluster.resource_manager;
     let settings = &arm.settings;
     let nodes = cluster.node_count();
@@ -78,6 +92,10 @@ fn opportunistic(arm: &Arm, cluster: &Cluster, streams: Streams) -> Option<Box<d
         Policy::Look => {
             let allocator = Distributed::looking(settings, kind, nodes);
             Box::new(Managed::new(shipped(), nodes, allocator))
+        }
+        Policy::Reservations => {
+            let hints = crate::hints::of_jobs(arm, jobs);
+            Box::new(Reserving::new(settings, hints, nodes))
         }
         Policy::SparrowEarly => sampled(Mode::Batch),
         Policy::SparrowLate => sampled(Mode::Probes),

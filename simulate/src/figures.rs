@@ -54,7 +54,7 @@ figures! {
     heartbeats_s "beats/s" 1 "heartbeats of nodes at the ResourceManager, 1/s"
     rm_bytes_s "RM bytes/s" 0 "bytes of these calls, heartbeats and lists, as modelled, 1/s"
     list_entries_s "list/s" 0 "entries of lists of nodes in its answers, which proxies read, 1/s"
-    looks_node_s "looks/s" 3 "looks that a node answers, 1/s"
+    looks_node_s "looks/s" 3 "looks that a node answers, or messages about reservations that it gets, 1/s"
     proxy_cpu "proxies' CPU" 3 "processors that the proxies of all nodes take together, as modelled"
 }
 

@@ -121,6 +121,11 @@ impl Node {
         self.is_up.then(|| self.scheduler.sight(now))
     }
 
+    /// Returns the milliseconds that a container of which nothing is known is expected to run.
+    pub(crate) fn unknown_run_ms(&self) -> u64 {
+        self.scheduler.unknown_run_ms()
+    }
+
     /// Returns the number of opportunistic containers that wait.
     pub(crate) fn queue_length(&self) -> usize {
         self.scheduler.queue_length(ExecutionType::Opportunistic)

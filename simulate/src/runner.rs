@@ -101,7 +101,7 @@ pub(crate) fn outcome(scenario: &Scenario, arm: &Arm, jobs: &[Job], streams: Str
         from_ms: arrival(range.start),
         to_ms: arrival(range.end.saturating_sub(1)),
     };
-    match placer(scenario, arm, streams) {
+    match placer(scenario, arm, jobs, streams) {
         Some(placer) => match run.level {
             Level::Decisions => {
                 let level = Decisions::new(scenario, arm, placer, jobs);
@@ -128,6 +128,7 @@ const fn order_of(policy: Policy) -> bound::Order {
         | Policy::Random
         | Policy::Looks
         | Policy::Look
+        | Policy::Reservations
         | Policy::SparrowEarly
         | Policy::SparrowLate
         | Policy::GuaranteedFifo

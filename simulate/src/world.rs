@@ -3,6 +3,7 @@
 mod decisions;
 mod delays;
 mod failures;
+mod late;
 mod level;
 mod masters;
 mod pauses;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 use sim::{EventQueue, Streams};
 
-use crate::arm::job_of;
+use crate::arm::{Letter, job_of};
 use crate::job::Job;
 use crate::measure::{ContainerSums, JobOutcome, Meter, Outcome, Window};
 use crate::node::News;
@@ -38,6 +39,13 @@ enum Event {
         job: usize,
         attempt: u32,
     },
+    /// The answer to a call that was waited with.
+    Answers {
+        job: usize,
+        attempt: u32,
+    },
+    /// A message between a proxy and a node arrives.
+    Arrives(Box<Letter>),
     NodeBeats {
         node: usize,
         in_turn: bool,
@@ -250,6 +258,8 @@ impl<'a, L: Level> World<'a, L> {
         match event {
             Event::JobArrives(job) => self.job_arrives(job, now),
             Event::MasterCalls { job, attempt } => self.master_calls(job, attempt, now),
+            Event::Answers { job, attempt } => self.answers(job, attempt, now),
+            Event::Arrives(letter) => self.arrives(*letter, now),
             Event::NodeBeats { node, in_turn } => {
                 if in_turn {
                     let next = Event::NodeBeats { node, in_turn };
@@ -392,7 +402,7 @@ impl<'a, L: Level> World<'a, L> {
                 News::Completed(id, status) => self.completed(id, status, now),
             }
         }
-        self.schedule_tick(node);
+        self.settle(node, now);
         let out_of_band = self.delays.out_of_band;
         let site = &mut self.sites[node];
         if out_of_band && !site.beats_out_of_turn && self.level.has_ends(node) {

@@ -5,6 +5,7 @@ use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{ContainerQueuingLimit, NodeLoad};
 
 use super::placer::{MasterCall, Placed, Placer};
+use super::reserving::Reserving;
 use crate::measure::Cost;
 use crate::node::Node;
 
@@ -66,6 +67,14 @@ impl Placer for Beside {
 
     fn masters_placed(&mut self) -> Vec<Placed> {
         self.guaranteed.masters_placed()
+    }
+
+    fn reserving(&self) -> Option<&Reserving> {
+        self.opportunistic.reserving()
+    }
+
+    fn reserving_mut(&mut self) -> Option<&mut Reserving> {
+        self.opportunistic.reserving_mut()
     }
 
     fn answer_delay_ms(&self) -> u64 {

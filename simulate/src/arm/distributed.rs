@@ -15,7 +15,7 @@ use crate::node::{Node, SIZE, number_of};
 use crate::scenario::{RmKind, Settings};
 
 /// Terms of the ResourceManager.
-const GRANT: DistributedGrant = DistributedGrant {
+pub(super) const GRANT: DistributedGrant = DistributedGrant {
     limits: ResourceLimits {
         minimum: SIZE,
         maximum: Resource::new(8_192, 8),

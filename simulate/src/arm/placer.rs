@@ -6,6 +6,7 @@ use records::{
 };
 use sched::{ContainerQueuingLimit, NodeLoad};
 
+use super::reserving::Reserving;
 use crate::measure::Cost;
 use crate::node::{Node, SIZE};
 
@@ -112,6 +113,16 @@ pub(crate) trait Placer {
             max_queue_length: None,
             max_queue_wait_time_ms: None,
         }
+    }
+
+    /// Returns the reservations of an arm that binds late by them.
+    fn reserving(&self) -> Option<&Reserving> {
+        None
+    }
+
+    /// As [`reserving`](Self::reserving), to be changed.
+    fn reserving_mut(&mut self) -> Option<&mut Reserving> {
+        None
     }
 
     /// Takes the containers of masters that the last heartbeat of a node has got. The

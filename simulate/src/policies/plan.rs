@@ -249,7 +249,7 @@ fn cost_us(nodes: usize, arm: &Arm) -> f64 {
         | Policy::GuaranteedFifo
         | Policy::GuaranteedFair
         | Policy::GuaranteedShortest => 20.0,
-        Policy::SparrowLate => 40.0,
+        Policy::SparrowLate | Policy::Reservations => 40.0,
         // Every job reads each list: their number grows with the cluster.
         Policy::Spread | Policy::ListOrder | Policy::HadoopDistributed => {
             40.0 + list * float_of(nodes) / 20_000.0

@@ -55,6 +55,10 @@ pub enum Policy {
     /// back what they have no room for. Ships as the default: `sched`'s code; every look is
     /// answered.
     Look,
+    /// Opportunistic containers, bound late: a proxy reserves at two nodes drawn at random for each
+    /// task that waits, and a node with room offers it to the reservation of the job with the least
+    /// left. `sched`'s code; no message is lost.
+    Reservations,
     /// Model: Sparrow's batch sampling with early binding, on queues without bound.
     SparrowEarly,
     /// Model: Sparrow's batch sampling with late binding and cancelling, on queues without bound.
@@ -87,6 +91,7 @@ impl Policy {
             Self::Random => "random",
             Self::Looks => "looks",
             Self::Look => "look",
+            Self::Reservations => "reservations",
             Self::SparrowEarly => "sparrow-early",
             Self::SparrowLate => "sparrow-late",
             Self::GuaranteedFifo => "guaranteed-fifo",
@@ -106,6 +111,7 @@ impl Policy {
             | Self::HadoopDistributed
             | Self::Random
             | Self::Looks
+            | Self::Reservations
             | Self::SparrowEarly
             | Self::SparrowLate
             | Self::GuaranteedFifo
@@ -212,8 +218,11 @@ pub struct Settings {
     /// Greatest published limit (`max-queue-length`, or `max-queue-wait-time-ms`).
     pub limit_max: Option<i32>,
     /// Duration of the looks of a call, and age of what they showed when its containers reach their
-    /// nodes. For `look`.
+    /// nodes. For `look`; for `reservations` the time for which the answer to a call waits for
+    /// offers.
     pub look_ms: u64,
+    /// Time that a message between a proxy and a node takes. For `reservations`.
+    pub message_ms: u64,
     /// Whether containers without room on the nodes looked at wait for the next call. For `look`.
     pub holds_back: bool,
     /// Whether what nodes with a `news-age-ms` answer is taken for their load of the moment. For
@@ -244,6 +253,7 @@ impl Default for Settings {
             limit_min: None,
             limit_max: None,
             look_ms: 3,
+            message_ms: 1,
             holds_back: true,
             uses_old_news: false,
             pause: false,

@@ -2,7 +2,7 @@
 
 /// Keys of an arm. The reader of TOML names the keys that it accepts only where a table has no
 /// further ones, which an arm has.
-const ARM: [&str; 18] = [
+const ARM: [&str; 19] = [
     "policy",
     "name",
     "nodes-used",
@@ -17,6 +17,7 @@ const ARM: [&str; 18] = [
     "limit-min",
     "limit-max",
     "look-ms",
+    "message-ms",
     "holds-back",
     "pause",
     "pause-max-s",

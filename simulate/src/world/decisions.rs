@@ -6,7 +6,7 @@ use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 use sched::RunProfile;
 
 use super::level::{Answer, Level};
-use crate::arm::{MasterCall, Placed, Placer, job_of, scheduler_config};
+use crate::arm::{Letter, MasterCall, Placed, Placer, job_of, scheduler_config};
 use crate::hints;
 use crate::job::Job;
 use crate::measure::Cost;
@@ -61,6 +61,9 @@ impl Level for Decisions {
     ) {
         let is_task = execution_type == ExecutionType::Opportunistic;
         let profile = self.hints.get(job_of(&id)).filter(|_| is_task).copied();
+        if let Some(reserving) = self.placer.reserving_mut().filter(|_| is_task) {
+            reserving.arrived(node, &id);
+        }
         self.nodes[node].start(id, execution_type, profile, now, news);
     }
 
@@ -87,7 +90,10 @@ impl Level for Decisions {
     }
 
     fn next_deadline(&self, node: usize) -> Option<MonoMillis> {
-        self.nodes[node].next_deadline()
+        let reserving = self.placer.reserving();
+        let of_rooms = reserving.and_then(|reserving| reserving.next_deadline(node));
+        let of_node = self.nodes[node].next_deadline();
+        of_node.into_iter().chain(of_rooms).min()
     }
 
     fn tick(&mut self, node: usize, now: MonoMillis, news: &mut Vec<News>) {
@@ -144,6 +150,34 @@ impl Level for Decisions {
         self.placer.answer_delay_ms()
     }
 
+    fn answers_late_ms(&self) -> Option<u64> {
+        let reserving = self.placer.reserving()?;
+        Some(reserving.look_ms())
+    }
+
+    fn late_answer(&mut self, job: usize, now: MonoMillis) -> Vec<Placed> {
+        let reserving = self.placer.reserving_mut();
+        reserving.map_or_else(Vec::new, |reserving| reserving.answer(job, now))
+    }
+
+    fn settle(&mut self, node: usize, now: MonoMillis) {
+        if let Some(reserving) = self.placer.reserving_mut() {
+            reserving.settle(node, &self.nodes, now);
+        }
+    }
+
+    fn take_letters(&mut self) -> (u64, Vec<Letter>) {
+        match self.placer.reserving_mut() {
+            Some(reserving) => (reserving.message_ms(), reserving.take_letters()),
+            None => (0, Vec::new()),
+        }
+    }
+
+    fn deliver(&mut self, letter: Letter, now: MonoMillis) -> Option<usize> {
+        let reserving = self.placer.reserving_mut()?;
+        reserving.deliver(letter, &self.nodes, now)
+    }
+
     fn cost(&self) -> Cost {
         self.placer.cost()
     }
@@ -153,6 +187,9 @@ impl Level for Decisions {
     }
 
     fn fail(&mut self, node: usize) -> Vec<(ContainerId, ContainerExitStatus)> {
+        if let Some(reserving) = self.placer.reserving_mut() {
+            reserving.node_fails(node);
+        }
         self.nodes[node].fail()
     }
 

@@ -3,7 +3,7 @@
 
 use records::{ContainerExitStatus, ContainerId, ExecutionType, MonoMillis};
 
-use crate::arm::{MasterCall, Placed};
+use crate::arm::{Letter, MasterCall, Placed};
 use crate::measure::Cost;
 use crate::node::News;
 use crate::scenario::NodeKind;
@@ -94,8 +94,33 @@ pub(crate) trait Level {
     /// Returns the cost so far, without the nodes' own heartbeats.
     fn cost(&self) -> Cost;
 
-    // What only some levels have: failures of nodes, and probes. A scenario that needs them is
+    // What only some levels have: failures of nodes, probes, and reservations. A scenario that needs them is
     // refused at the others (`scenario/check.rs`), for which these do nothing.
+
+    /// Returns the time after which the answer to a call comes, if not at once: then
+    /// [`Level::late_answer`] has the containers.
+    fn answers_late_ms(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the containers of the answer to the last call of a job's master.
+    fn late_answer(&mut self, _job: usize, _now: MonoMillis) -> Vec<Placed> {
+        Vec::new()
+    }
+
+    /// Has a node offer the room that it has, after something has changed there.
+    fn settle(&mut self, _node: usize, _now: MonoMillis) {}
+
+    /// Takes the messages between proxies and nodes that are to be sent, with the time that each
+    /// takes.
+    fn take_letters(&mut self) -> (u64, Vec<Letter>) {
+        (0, Vec::new())
+    }
+
+    /// Has a message arrive. Returns the node that it has reached.
+    fn deliver(&mut self, _letter: Letter, _now: MonoMillis) -> Option<usize> {
+        None
+    }
 
     /// Returns whether a node runs and answers.
     fn is_up(&self, _node: usize) -> bool {

@@ -182,6 +182,8 @@ impl<L: Level> World<'_, L> {
         for given in placed {
             self.assign(job, given, now);
         }
+        self.send_letters();
+        self.answer_later(job, attempt);
         self.start_masters(now);
         let Some(master) = &mut self.masters[job] else {
             return;
@@ -205,7 +207,7 @@ impl<L: Level> World<'_, L> {
     }
 
     /// Gives a container to the first task that waits.
-    fn assign(&mut self, job: usize, given: Placed, now: MonoMillis) {
+    pub(super) fn assign(&mut self, job: usize, given: Placed, now: MonoMillis) {
         let Some(master) = &mut self.masters[job] else {
             return;
         };

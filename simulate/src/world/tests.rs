@@ -51,7 +51,7 @@ fn with_world<T>(setup: Setup<'_>, look: impl FnOnce(&mut World<'_, Decisions>) 
         from_ms: 0,
         to_ms: 0,
     };
-    let placer = placer(&scenario, arm, streams).unwrap();
+    let placer = placer(&scenario, arm, &jobs, streams).unwrap();
     let level = Decisions::new(&scenario, arm, placer, &jobs);
     let mut world = World::new(&scenario, arm, level, &jobs, window, streams);
     world.begin();
