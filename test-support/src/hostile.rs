@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{process, ptr, thread};
 
 /// Variable with a role and its arguments, separated by [`SEPARATOR`].
@@ -19,6 +19,9 @@ const SEPARATOR: &str = "|";
 pub const HELD_MIB: u64 = 96;
 /// Life of one process of [`Role::ForkChain`].
 const LINK_LIFE: Duration = Duration::from_micros(500);
+/// Life of a whole [`Role::ForkChain`], longer than any test waits for its end: one that a failed
+/// test leaves would take a third of a core from every test after it.
+const CHAIN_LIFE: Duration = Duration::from_secs(90);
 
 /// Role of a process. Each says that it is ready by writing its pid into a file.
 #[derive(Clone, Debug)]
@@ -178,7 +181,8 @@ fn fork_chain(ready: &Path) -> ! {
         process::exit(3);
     }
     say_ready(ready);
-    loop {
+    let begin = Instant::now();
+    while begin.elapsed() < CHAIN_LIFE {
         // SAFETY: this process has one thread, so its child may do what it does.
         match unsafe { libc::fork() } {
             0 => thread::sleep(LINK_LIFE),
@@ -186,6 +190,7 @@ fn fork_chain(ready: &Path) -> ! {
             _ => unsafe { libc::_exit(0) },
         }
     }
+    process::exit(0)
 }
 
 #[expect(unsafe_code, reason = "system calls without a safe binding here")]
