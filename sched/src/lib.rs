@@ -33,8 +33,8 @@
 //!   containers; [`DistributedOpportunisticContainerAllocator`], the same on a node for the
 //!   ApplicationMasters there
 //! - `look`: [`LookPlacer`], placement on nodes that were looked at just before
-//! - `reservation`: [`ReservationTable`] on a node and [`Binder`] at a proxy, which bind a task when
-//!   a node has room for it
+//! - `reservation`: [`ReservationTable`] on a node and [`Binder`] at a proxy, which bind a task
+//!   when a node has room for it
 //! - `random`: random choices, from a seed
 
 mod action;

@@ -94,8 +94,8 @@ pub(crate) trait Level {
     /// Returns the cost so far, without the nodes' own heartbeats.
     fn cost(&self) -> Cost;
 
-    // What only some levels have: failures of nodes, probes, and reservations. A scenario that needs them is
-    // refused at the others (`scenario/check.rs`), for which these do nothing.
+    // Only some levels have failures of nodes, probes and reservations. A scenario that needs them
+    // is refused at the others (`scenario/check.rs`), for which these do nothing.
 
     /// Returns the time after which the answer to a call comes, if not at once: then
     /// [`Level::late_answer`] has the containers.
