@@ -10,6 +10,7 @@ mod levels;
 mod models;
 mod paper;
 mod policies;
+mod reservations;
 mod results;
 
 use std::sync::atomic::AtomicBool;
