@@ -19,9 +19,10 @@ const SEPARATOR: &str = "|";
 pub const HELD_MIB: u64 = 96;
 /// Life of one process of [`Role::ForkChain`].
 const LINK_LIFE: Duration = Duration::from_micros(500);
-/// Life of a whole [`Role::ForkChain`], longer than any test waits for its end: one that a failed
-/// test leaves would take a third of a core from every test after it.
-const CHAIN_LIFE: Duration = Duration::from_secs(90);
+/// Life of a whole [`Role::ForkChain`]: one that a failed test leaves takes a third of a core from
+/// the tests after it. Several times the longest deadline of a test (two minutes), so that none
+/// takes this end for the one that it waits for.
+const CHAIN_LIFE: Duration = Duration::from_secs(600);
 
 /// Role of a process. Each says that it is ready by writing its pid into a file.
 #[derive(Clone, Debug)]
