@@ -80,7 +80,7 @@ pub const HELD_MAX_MS: u64 = 5_000;
 pub enum ExpectedRun {
     /// Mean in milliseconds, learnt from containers that have ended, or told.
     Mean(u64),
-    /// None has ended, and the one that runs longest has run for so many milliseconds.
+    /// Milliseconds that the oldest container has run; no other has ended.
     AtLeast(u64),
 }
 
@@ -168,6 +168,16 @@ pub struct OfferAnswer {
     pub run: ExpectedRun,
     /// Milliseconds in which the proxy expects the start calls of the tasks that are bound.
     pub within_ms: u64,
+}
+
+impl OfferAnswer {
+    /// Answer of a proxy whose attempt wants nothing of the size offered.
+    pub const NOTHING: Self = Self {
+        bound: 0,
+        waiting: 0,
+        run: ExpectedRun::AtLeast(0),
+        within_ms: 0,
+    };
 }
 
 /// Reason for which an answer to an offer is not taken.

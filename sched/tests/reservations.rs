@@ -28,7 +28,7 @@ enum Message {
     Answer(usize, usize, OfferId, OfferAnswer),
 }
 
-/// What happens next.
+/// Step of a run.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     /// A message arrives; the number chooses one of those on their way.
@@ -41,7 +41,7 @@ enum Op {
     Call(usize),
     /// A container ends.
     End(usize),
-    /// Time passes.
+    /// This many milliseconds pass.
     Wait(u64),
 }
 
@@ -228,8 +228,8 @@ impl Cluster {
 }
 
 proptest! {
-    /// Whatever is lost, doubled or late, every task gets one container, soon after messages arrive
-    /// again, and nothing is held for ever.
+    /// Every task gets one container, soon after messages arrive again, and nothing is held for
+    /// ever, whatever was lost, doubled or late.
     #[test]
     fn every_task_gets_one_container(
         nodes in 1..5_usize,

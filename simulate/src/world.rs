@@ -39,7 +39,7 @@ enum Event {
         job: usize,
         attempt: u32,
     },
-    /// The answer to a call that was waited with.
+    /// The answer to a call has waited for offers.
     Answers {
         job: usize,
         attempt: u32,

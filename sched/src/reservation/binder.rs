@@ -22,12 +22,11 @@ struct Told {
 
 impl Told {
     /// Returns whether the node needs to be told anew. A number of tasks counts by its magnitude.
-    const fn is_old(&self, waiting: u32, run: ExpectedRun, now: MonoMillis) -> bool {
+    fn is_old(&self, waiting: u32, run: ExpectedRun, now: MonoMillis) -> bool {
         let is_known = matches!(self.run, ExpectedRun::Mean(_));
         let learns = matches!(run, ExpectedRun::Mean(_)) && !is_known;
         let doubles = waiting / 2 >= self.waiting || self.waiting / 2 >= waiting;
-        let age_ms = now.0.saturating_sub(self.at.0);
-        learns || doubles || age_ms >= RESERVATION_RENEWAL_MS
+        learns || doubles || now.since(self.at) >= RESERVATION_RENEWAL_MS
     }
 }
 
@@ -95,14 +94,6 @@ impl<N: Clone + Ord> Binder<N> {
         now: MonoMillis,
     ) -> Vec<(N, Reservation)> {
         let key = SizeKey::from(size);
-        let reservation = Reservation {
-            attempt: self.attempt,
-            user: self.user,
-            size,
-            waiting: 0,
-            run,
-            given_back: 0,
-        };
         let tasks = self.sizes.entry(key).or_insert_with(Tasks::new);
         let mut given_back: BTreeMap<N, u32> = BTreeMap::new();
         while tasks.bound.len() > usize::try_from(wanted).unwrap_or(usize::MAX)
@@ -111,42 +102,34 @@ impl<N: Clone + Ord> Binder<N> {
             *given_back.entry(node).or_default() += 1;
         }
         let bound = u32::try_from(tasks.bound.len()).unwrap_or(u32::MAX);
-        tasks.waiting = wanted.saturating_sub(bound);
-        tasks.run = run;
-        let waiting = tasks.waiting;
+        let waiting = wanted.saturating_sub(bound);
+        (tasks.waiting, tasks.run) = (waiting, run);
+        let news = Reservation {
+            attempt: self.attempt,
+            user: self.user,
+            size,
+            waiting,
+            run,
+            given_back: 0,
+        };
         let mut told: BTreeMap<N, Reservation> = BTreeMap::new();
         if waiting == 0 {
             let void = std::mem::take(&mut tasks.told).into_keys();
-            told.extend(void.map(|node| (node, reservation)));
+            told.extend(void.map(|node| (node, news)));
         } else {
             draw(tasks, nodes, &mut self.random);
             for (node, before) in &mut tasks.told {
                 if before.is_old(waiting, run, now) {
                     let at = now;
                     *before = Told { at, waiting, run };
-                    told.insert(
-                        node.clone(),
-                        Reservation {
-                            waiting,
-                            ..reservation
-                        },
-                    );
+                    told.insert(node.clone(), news);
                 }
             }
         }
         for (node, given_back) in given_back {
-            let news = Reservation {
-                waiting,
-                ..reservation
-            };
             told.entry(node).or_insert(news).given_back = given_back;
         }
-        if waiting == 0
-            && self
-                .sizes
-                .get(&key)
-                .is_some_and(|tasks| tasks.bound.is_empty())
-        {
+        if waiting == 0 && tasks.bound.is_empty() {
             self.sizes.remove(&key);
         }
         told.into_iter().collect()
@@ -162,12 +145,7 @@ impl<N: Clone + Ord> Binder<N> {
         now: MonoMillis,
     ) -> OfferAnswer {
         let Some(tasks) = self.sizes.get_mut(&size.into()) else {
-            return OfferAnswer {
-                bound: 0,
-                waiting: 0,
-                run: ExpectedRun::AtLeast(0),
-                within_ms: 0,
-            };
+            return OfferAnswer::NOTHING;
         };
         let bound = rooms.min(tasks.waiting);
         tasks.waiting -= bound;

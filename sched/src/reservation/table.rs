@@ -60,7 +60,7 @@ pub struct ReservationTable<P> {
     by_left: BTreeSet<(u64, MonoMillis, Key)>,
     /// The same by the time from which on they go before others.
     by_due: BTreeSet<(u64, Key)>,
-    /// All entries by the time of the last news.
+    /// Every entry by the time of the last news.
     by_told: BTreeSet<(MonoMillis, Key)>,
     of_users: BTreeMap<Digest, usize>,
     held: HeldRooms<P>,
@@ -94,7 +94,8 @@ impl<P: Clone + Ord> ReservationTable<P> {
     /// Takes a reservation, or news of one. One that was there keeps the time since when it waits.
     ///
     /// # Errors
-    /// The size is none, or the reservation would be one too many. Nothing has changed then.
+    /// The size is none, or the reservation would be one too many. Nothing has changed then, but
+    /// that what is over has expired and what is given back is free.
     pub fn reserve(
         &mut self,
         from: P,
@@ -158,8 +159,8 @@ impl<P: Clone + Ord> ReservationTable<P> {
         self.entries.range(range).map(|(key, _)| *key)
     }
 
-    /// Offers room. `room`: what neither containers take, running or queued. What is offered or
-    /// held already is subtracted here. `None`: there is no room, or nobody for it.
+    /// Offers room. `room`: what no container takes, running or queued. What is offered or held
+    /// already is subtracted here. `None`: there is no room, or nobody for it.
     ///
     /// A reservation that has waited beyond its bound goes first, for one container; else the one
     /// whose attempt has the least left, for as many as there is room for.

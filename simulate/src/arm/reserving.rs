@@ -137,12 +137,7 @@ impl Reserving {
                         let known = &self.all[node];
                         proxy.binder.offered(known, (size, rooms), WITHIN_MS, now)
                     }
-                    None => OfferAnswer {
-                        bound: 0,
-                        waiting: 0,
-                        run: ExpectedRun::AtLeast(0),
-                        within_ms: 0,
-                    },
+                    None => OfferAnswer::NOTHING,
                 };
                 let id = offer.id;
                 self.letters.push(Letter::Answer {
