@@ -24,7 +24,7 @@ use super::leader::WatchedLeader;
 use super::process_tree::Process;
 use super::registered::register;
 use super::registry::Order;
-use super::scanner::{Found, Scope};
+use super::scanner::{Found, Scope, Sight};
 use super::shared::{PanicAlarm, Shared};
 use super::spawn::Leader;
 use super::survivors::Survivors;
@@ -307,13 +307,10 @@ impl Watch {
                 Scope::LeftOvers
             };
             let found = shared.left_overs(self.id, leader, scope, &self.seen).await;
-            let Found {
-                members,
-                is_certain,
-            } = found;
+            let Found { members, sight } = found;
             let now = Instant::now();
-            if members.is_empty() {
-                if sweep.is_over(is_certain) {
+            if members.is_empty() && sight != Sight::Passing {
+                if sweep.is_over(sight) {
                     return (!is_empty).then_some(members);
                 }
                 sleep(CONFIRM).await;

@@ -229,7 +229,12 @@ pub(super) struct Adopted {
 ///
 /// `is_leader` tells the session leaders that others watch and reap; children in the agent's own
 /// session were started by the agent for other purposes, and whoever started them reaps them.
-pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result<Adopted> {
+/// `meet` is told of each living orphan when it is listed, also of one that ends meanwhile.
+pub(super) fn adopted(
+    agent: i32,
+    is_leader: impl Fn(i32) -> bool,
+    mut meet: impl FnMut(&Process),
+) -> io::Result<Adopted> {
     let own_session = Process::read(agent).map(|process| process.session);
     let mut found = Adopted::default();
     for _pass in 0..ADOPTED_PASSES {
@@ -249,6 +254,7 @@ pub(super) fn adopted(agent: i32, is_leader: impl Fn(i32) -> bool) -> io::Result
                 continue;
             }
             if !child.has_ended {
+                meet(&child);
                 found.alive.push(child);
                 continue;
             }

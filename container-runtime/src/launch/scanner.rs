@@ -40,13 +40,24 @@ pub(super) enum Scope {
 }
 
 /// Processes that a look has found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// Processes of the container, without its leader.
     pub(super) members: Vec<Process>,
-    /// No orphan ended during the look before it was known whose it was. It may have been the
-    /// container's, and may have started another.
-    pub(super) is_certain: bool,
+    /// What may have been missed.
+    pub(super) sight: Sight,
+}
+
+/// What a look at a container's processes may have missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Nothing.
+    Certain,
+    /// An orphan ended before it was known whose it was. It may have been the container's, and may
+    /// have started another.
+    Unclear,
+    /// The same, and one that was the container's was seen and is gone.
+    Passing,
 }
 
 impl Found {
@@ -54,7 +65,7 @@ impl Found {
     pub(super) fn nothing() -> Self {
         Self {
             members: Vec::new(),
-            is_certain: true,
+            sight: Sight::Certain,
         }
     }
 }
@@ -206,7 +217,7 @@ impl Scan {
             }) {
                 let found = Found {
                     members: Vec::new(),
-                    is_certain: orphans.are_all,
+                    sight: self.sight_of(question.id, orphans.are_all),
                 };
                 // Who no longer waits does not need the answer.
                 drop(question.answer.send(found));
@@ -257,9 +268,22 @@ impl Scan {
                 .collect();
             let found = Found {
                 members: table.members(question.leader, &own, self.agent),
-                is_certain: are_all,
+                sight: self.sight_of(question.id, are_all),
             };
             drop(question.answer.send(found));
+        }
+    }
+
+    /// Returns what the scan under way may have missed of a container.
+    fn sight_of(&self, id: ContainerId, are_all: bool) -> Sight {
+        let name = Name::Container(id.name());
+        let mut seen = self.known.values();
+        match are_all {
+            true => Sight::Certain,
+            false if seen.any(|known| known.scan == self.number && known.name == name) => {
+                Sight::Passing
+            }
+            false => Sight::Unclear,
         }
     }
 
@@ -290,7 +314,7 @@ impl Scan {
     /// they have lived shortest. Adds them to `killed`. Returns whether none was about to end
     /// before its name was known.
     fn kill_orphans(
-        &self,
+        &mut self,
         parent: i32,
         doomed: &[&Question],
         killed: &mut HashSet<(i32, u64)>,
@@ -306,12 +330,7 @@ impl Scan {
             let Some(orphan) = orphan.filter(|now| !self.registry.is_leader(now.pid)) else {
                 continue;
             };
-            let known = self.known.get(&identity(&orphan)).map(|known| known.name);
-            let name = match known {
-                Some(name @ Name::Container(_)) => name,
-                _ => name_of(&orphan),
-            };
-            let of = match name {
+            let of = match self.meet(&orphan) {
                 Name::Container(id) => Some(id),
                 Name::None | Name::NotYet => None,
             };
@@ -329,7 +348,14 @@ impl Scan {
     /// `None`: the kernel does not list children, so only a full scan can tell.
     fn adopted_orphans(&mut self) -> Option<Orphans> {
         let registry = Arc::clone(&self.registry);
-        match adopted(self.agent, |pid| registry.is_leader(pid)) {
+        let listed = adopted(
+            self.agent,
+            |pid| registry.is_leader(pid),
+            |orphan| {
+                self.meet(orphan);
+            },
+        );
+        match listed {
             Ok(found) => {
                 let attributed = self.attribute(found.alive.into_iter());
                 let are_all = attributed.are_all && found.is_settled;
@@ -343,6 +369,23 @@ impl Scan {
                 None
             }
         }
+    }
+
+    /// Returns the name of an orphan as soon as it is seen: one that forks and ends at once may be
+    /// gone when all have been listed.
+    fn meet(&mut self, orphan: &Process) -> Name {
+        let (key, scan) = (identity(orphan), self.number);
+        if let Some(known) = self.known.get_mut(&key)
+            && matches!(known.name, Name::Container(_))
+        {
+            known.scan = scan;
+            return known.name;
+        }
+        let name = name_of(orphan);
+        if matches!(name, Name::Container(_)) {
+            self.known.insert(key, Known { name, scan });
+        }
+        name
     }
 
     /// The living of these orphans with the containers that they name.
@@ -400,4 +443,36 @@ fn identity(process: &Process) -> (i32, u64) {
 
 fn is_orphan_of(question: &Question, orphan: &Process, of: Option<ContainerName>) -> bool {
     shares_session(orphan, question.leader) || of == Some(question.id.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::testing::container_id;
+
+    #[test]
+    fn what_is_gone_counts_for_the_container_that_it_named() {
+        let own = container_id();
+        let other = ContainerId {
+            id: own.id + 1,
+            ..own
+        };
+        let mut scan = Scan {
+            agent: 1,
+            registry: Arc::default(),
+            known: HashMap::new(),
+            number: 7,
+            exits: None,
+        };
+        let known = |id: ContainerId, scan| Known {
+            name: Name::Container(id.name()),
+            scan,
+        };
+        scan.known.insert((100, 1), known(own, 7));
+        scan.known.insert((101, 1), known(other, 6));
+        assert_eq!(scan.sight_of(own, true), Sight::Certain);
+        assert_eq!(scan.sight_of(own, false), Sight::Passing);
+        // That of another scan, which has been answered, does not.
+        assert_eq!(scan.sight_of(other, false), Sight::Unclear);
+    }
 }

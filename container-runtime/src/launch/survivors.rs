@@ -16,7 +16,7 @@ use super::blocking::blocking;
 use super::context::LaunchEvent;
 use super::leader::WatchedLeader;
 use super::process_tree::Process;
-use super::scanner::Scope;
+use super::scanner::{Scope, Sight};
 use super::shared::Shared;
 use super::sweep::signal_member;
 use super::tracer::{describe, end_tracers};
@@ -99,6 +99,6 @@ impl Survivors {
             end_tracers(&pids, agent);
             pids.len()
         });
-        left.await == Some(0) && found.is_certain
+        left.await == Some(0) && found.sight == Sight::Certain
     }
 }
