@@ -5,6 +5,9 @@
 //! name in the same directory, and renamed when it is complete. The rename replaces nothing: of
 //! two that make the same directory, the second uses that of the first.
 //!
+//! What is complete as soon as it is made gets its name at once: the process's own, with a mode
+//! that the umask leaves as it is.
+//!
 //! A process that is killed before the rename leaves the private name behind. [`is_abandoned`]
 //! tells such a name, for whoever cleans a directory up.
 
@@ -19,6 +22,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, openat, renameat, renameat2};
 use nix::sys::stat::{fchmod, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchown, geteuid};
+use procfs::process::Process;
 
 use super::{DirHandle, Owner, mode, single};
 
@@ -40,6 +44,18 @@ static RENAMING: Mutex<()> = Mutex::new(());
 fn mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| format!("{:0MARK_DIGITS$x}", rand::random::<u64>()))
+}
+
+/// Returns whether a directory of the process's own that is made with this mode has it at once.
+fn is_left_by_umask(bits: u32) -> bool {
+    /// Read once: this process does not change it. Where the kernel does not tell (before Linux
+    /// 4.7), anything may be taken.
+    static UMASK: OnceLock<u32> = OnceLock::new();
+    let umask = *UMASK.get_or_init(|| {
+        let status = Process::myself().and_then(|process| process.status());
+        status.ok().and_then(|status| status.umask).unwrap_or(0o777)
+    });
+    bits & !0o777 == 0 && bits & umask == 0
 }
 
 fn private_name() -> OsString {
@@ -94,7 +110,17 @@ impl DirHandle {
 
     /// Creates the directory `name`, which must not exist, with exactly this mode, and opens it.
     pub fn create(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
-        self.create_complete(single(name.as_ref())?, Some(bits))
+        let name = single(name.as_ref())?;
+        if self.owner.is_some() || !is_left_by_umask(bits) {
+            return self.create_complete(name, Some(bits));
+        }
+        mkdirat(&self.fd, name, mode(bits))?;
+        let directory = self.open(name)?;
+        // The directory above may have given it more: a group's bit, or what its access list says.
+        if directory.mode_bits()? != bits {
+            fchmod(&directory.fd, mode(bits))?;
+        }
+        Ok(directory)
     }
 
     /// Opens the directory `name`, or creates it with the permissions that the umask leaves, as

@@ -45,10 +45,11 @@ impl Disk {
             Ok(above) => {
                 let above = above.owned_by(owner_of_last);
                 let folder = above.create_or_open(&last.name, last.mode).map_err(fail)?;
-                let user = folder.user().map_err(fail)?;
-                owner_of_last
-                    .is_none_or(|owner| owner.user == user)
-                    .then_some(folder)
+                let is_owners = match owner_of_last {
+                    Some(owner) => folder.user().map_err(fail)? == owner.user,
+                    None => true,
+                };
+                is_owners.then_some(folder)
             }
         };
         if let Some(folder) = at_once {

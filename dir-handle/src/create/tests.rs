@@ -132,3 +132,35 @@ fn a_directory_that_was_left_half_made_is_given_to_its_owner() {
     assert_eq!(complete(&owned, "used").1, geteuid().as_raw());
     assert_eq!(complete(&owned, "others").1, STRANGER - 7);
 }
+
+#[test]
+fn a_directory_has_its_mode_whatever_the_umask_and_the_directory_above() {
+    let (_dir, directory) = temporary();
+    let shared = directory.create("shared", 0o2775).unwrap();
+    for above in [&directory, &shared] {
+        for bits in [0o700, 0o710, 0o755, 0o775, 0o777, 0o2750, 0o1777] {
+            let made = above.create(format!("{bits:o}"), bits).unwrap();
+            assert_eq!(made.mode_bits().unwrap(), bits, "{bits:o}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_has_its_mode_whenever_a_reader_finds_it() {
+    let (_dir, directory) = temporary();
+    for (round, bits) in [0o755, 0o777].into_iter().cycle().take(200).enumerate() {
+        let name = format!("folder-{round}");
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                loop {
+                    match directory.open(&name) {
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        opened => break opened.and_then(|folder| folder.mode_bits()),
+                    }
+                }
+            });
+            directory.create(&name, bits).unwrap();
+            assert_eq!(reader.join().unwrap().ok(), Some(bits), "round {round}");
+        });
+    }
+}
