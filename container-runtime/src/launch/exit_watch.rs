@@ -310,7 +310,7 @@ impl Watch {
             let Found { members, sight } = found;
             let now = Instant::now();
             if members.is_empty() && sight != Sight::Passing {
-                if sweep.is_over(sight) {
+                if sweep.is_over(sight == Sight::Certain) {
                     return (!is_empty).then_some(members);
                 }
                 sleep(CONFIRM).await;

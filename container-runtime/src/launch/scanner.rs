@@ -56,7 +56,7 @@ pub(super) enum Sight {
     /// An orphan ended before it was known whose it was. It may have been the container's, and may
     /// have started another.
     Unclear,
-    /// The same, and one that was the container's was seen and is gone.
+    /// An orphan ended in this way, and one that named the container was seen in the same look.
     Passing,
 }
 
@@ -352,7 +352,11 @@ impl Scan {
             self.agent,
             |pid| registry.is_leader(pid),
             |orphan| {
-                self.meet(orphan);
+                // One that named nothing in an earlier scan is asked once, when all are listed.
+                let known = self.known.get(&identity(orphan));
+                if known.is_none_or(|known| matches!(known.name, Name::Container(_))) {
+                    self.meet(orphan);
+                }
             },
         );
         match listed {
@@ -371,8 +375,9 @@ impl Scan {
         }
     }
 
-    /// Returns the name of an orphan as soon as it is seen: one that forks and ends at once may be
-    /// gone when all have been listed.
+    /// Returns the name of an orphan, and notes that of a container at once: an orphan that forks
+    /// and ends may be gone when all have been listed. One that named nothing in an earlier scan may
+    /// have executed a program since, and is asked again.
     fn meet(&mut self, orphan: &Process) -> Name {
         let (key, scan) = (identity(orphan), self.number);
         if let Some(known) = self.known.get_mut(&key)
@@ -393,7 +398,7 @@ impl Scan {
         let (found, new): (Vec<_>, Vec<_>) = orphans
             .filter(|orphan| !orphan.has_ended)
             .partition(|orphan| self.known.contains_key(&identity(orphan)));
-        let names = found.iter().map(|orphan| self.name_again(orphan));
+        let names = found.iter().map(|orphan| self.meet(orphan));
         let names: Vec<Name> = names.chain(names_of(&new)).collect();
         let named = found.into_iter().chain(new).zip(names);
         let mut are_all = true;
@@ -411,15 +416,6 @@ impl Scan {
         });
         let known = known.collect();
         Orphans { known, are_all }
-    }
-
-    /// Returns the name of an orphan of an earlier scan. One that named nothing may have executed a
-    /// program since.
-    fn name_again(&self, orphan: &Process) -> Name {
-        match self.known.get(&identity(orphan)) {
-            Some(known) if matches!(known.name, Name::Container(_)) => known.name,
-            _ => name_of(orphan),
-        }
     }
 }
 

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use super::leader::WatchedLeader;
 use super::process::{open_process, signal_process};
 use super::process_tree::Process;
-use super::scanner::Sight;
 
 /// Maximum number of left-over processes waited for at once; each takes a descriptor. The next
 /// scan finds the others.
@@ -53,12 +52,12 @@ impl Sweep {
     }
 
     /// Returns whether nothing is left, after a look that found nothing.
-    pub(super) fn is_over(&mut self, sight: Sight) -> bool {
+    pub(super) fn is_over(&mut self, is_certain: bool) -> bool {
         self.quiet += 1;
-        let needed = match (sight, self.terminated.or(self.killed)) {
-            (Sight::Unclear | Sight::Passing, _) => UNCLEAR_LOOKS,
-            (Sight::Certain, Some(_)) => QUIET_LOOKS,
-            (Sight::Certain, None) => 1,
+        let needed = match (is_certain, self.terminated.or(self.killed)) {
+            (false, _) => UNCLEAR_LOOKS,
+            (true, Some(_)) => QUIET_LOOKS,
+            (true, None) => 1,
         };
         self.quiet >= needed
     }
@@ -164,17 +163,17 @@ mod tests {
 
     #[test]
     fn the_end_is_believed_after_a_look_or_several() {
-        let looks = |sweep: &mut Sweep, sight| {
+        let looks = |sweep: &mut Sweep, is_certain| {
             let before = sweep.quiet;
-            while !sweep.is_over(sight) {}
+            while !sweep.is_over(is_certain) {}
             std::mem::replace(&mut sweep.quiet, 0) - before
         };
         let mut sweep = Sweep::new(Duration::ZERO, GIVE_UP);
-        assert_eq!(looks(&mut sweep, Sight::Certain), 1);
-        assert_eq!(looks(&mut sweep, Sight::Unclear), UNCLEAR_LOOKS);
+        assert_eq!(looks(&mut sweep, true), 1);
+        assert_eq!(looks(&mut sweep, false), UNCLEAR_LOOKS);
         sweep.killed = Some(Instant::now());
-        assert_eq!(looks(&mut sweep, Sight::Certain), QUIET_LOOKS);
-        assert!(!sweep.is_over(Sight::Unclear) && sweep.is_over(Sight::Certain));
+        assert_eq!(looks(&mut sweep, true), QUIET_LOOKS);
+        assert!(!sweep.is_over(false) && sweep.is_over(true));
     }
 
     #[test]
