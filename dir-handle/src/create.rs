@@ -110,50 +110,40 @@ impl DirHandle {
 
     /// Creates the directory `name`, which must not exist, with exactly this mode, and opens it.
     pub fn create(&self, name: impl AsRef<OsStr>, bits: u32) -> io::Result<Self> {
-        let name = single(name.as_ref())?;
-        if self.owner.is_some() || !is_left_by_umask(bits) {
-            return self.create_complete(name, Some(bits));
-        }
-        mkdirat(&self.fd, name, mode(bits))?;
-        let directory = self.open(name)?;
-        // The directory above may have given it more: a group's bit, or what its access list says.
-        if directory.mode_bits()? != bits {
-            fchmod(&directory.fd, mode(bits))?;
-        }
-        Ok(directory)
+        self.create_complete(single(name.as_ref())?, Some(bits))
     }
 
     /// Opens the directory `name`, or creates it with the permissions that the umask leaves, as
     /// `mkdir` does.
     pub fn ensure_with_umask(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = single(name.as_ref())?;
-        let made = match self.owner {
-            Some(_) => self.create_complete(name, None),
-            // Complete at once: its mode is what the umask leaves.
-            None => mkdirat(&self.fd, name, mode(0o777))
-                .map_err(io::Error::from)
-                .and_then(|()| self.open(name)),
-        };
-        match made {
+        match self.create_complete(name, None) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name),
             made => made,
         }
     }
 
-    /// Creates a directory under a private name, completes it, and gives it its name. `bits`: its
-    /// mode; `None`: what the umask leaves.
+    /// Creates a directory, completes it, and gives it its name unless it was complete at once.
+    /// `bits`: its mode; `None`: what the umask leaves.
     fn create_complete(&self, name: &OsStr, bits: Option<u32>) -> io::Result<Self> {
-        let private = private_name();
-        let first = bits.map_or(0o777, |_| UNFINISHED_BITS);
-        mkdirat(&self.fd, private.as_os_str(), mode(first))?;
-        let made = self.open(&private).and_then(|directory| {
+        let is_complete = self.owner.is_none() && bits.is_none_or(is_left_by_umask);
+        let (first_name, first_bits) = if is_complete {
+            (name.to_owned(), bits.unwrap_or(0o777))
+        } else {
+            (private_name(), bits.map_or(0o777, |_| UNFINISHED_BITS))
+        };
+        mkdirat(&self.fd, first_name.as_os_str(), mode(first_bits))?;
+        let made = self.open(&first_name).and_then(|directory| {
+            // Also takes away what the directory above added: a group's bit, an access list.
             self.complete(&directory, bits)?;
-            self.rename_without_replacing(&private, name)?;
+            if !is_complete {
+                self.rename_without_replacing(&first_name, name)?;
+            }
             Ok(directory)
         });
         if made.is_err() {
-            // If it cannot be removed, it is found as abandoned at the next start.
-            let _ = self.remove_dir(&private);
+            // If it cannot be removed, a private name is found as abandoned at the next start.
+            let _ = self.remove_dir(&first_name);
         }
         made
     }
