@@ -376,8 +376,8 @@ impl Scan {
     }
 
     /// Returns the name of an orphan, and notes that of a container at once: an orphan that forks
-    /// and ends may be gone when all have been listed. One that named nothing in an earlier scan may
-    /// have executed a program since, and is asked again.
+    /// and ends may be gone when all have been listed. One that named nothing in an earlier scan
+    /// may have executed a program since, and is asked again.
     fn meet(&mut self, orphan: &Process) -> Name {
         let (key, scan) = (identity(orphan), self.number);
         if let Some(known) = self.known.get_mut(&key)
