@@ -86,14 +86,7 @@ fn mask_word(word: &str, masked: &mut String) {
 }
 
 fn digest(text: &str) -> Digest {
-    let bytes = Sha256::digest(text.as_bytes());
-    let mut words = [0; 4];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
-        *word = bytes
-            .iter()
-            .fold(0, |word, byte| word << 8 | u32::from(*byte));
-    }
-    Digest(words)
+    Digest::of_bytes(&Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

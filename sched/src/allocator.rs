@@ -32,9 +32,9 @@ pub use asks::{
     OutstandingAsks, RESOURCE_NAME_BYTES_MAX,
 };
 pub use distributed::{
-    AskOrigin, DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState,
-    DistributedGrant, DistributedOpportunisticContainerAllocator, KnownNodes, LookOutcome,
-    LookPlan,
+    AskOrigin, BoundNodes, DistributedAllocation, DistributedAllocatorConfig,
+    DistributedAllocatorState, DistributedGrant, DistributedOpportunisticContainerAllocator,
+    KnownNodes, LookOutcome, LookPlan, Wish,
 };
 pub use guaranteed::GuaranteedAllocator;
 pub use opportunistic::{OpportunisticContainerAllocator, OpportunisticContainerContext};

@@ -71,12 +71,12 @@ pub use action::{
 };
 pub use allocator::{
     ALLOCATIONS_PER_CALL_MAX, ASK_BYTES_MAX, ASK_LINES_MAX, ASKS_MAX, AskError, AskOrigin,
-    AskRules, AskView, BLACKLIST_MAX, ChargeError, ContainerAllocation, DistributedAllocation,
-    DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
+    AskRules, AskView, BLACKLIST_MAX, BoundNodes, ChargeError, ContainerAllocation,
+    DistributedAllocation, DistributedAllocatorConfig, DistributedAllocatorState, DistributedGrant,
     DistributedOpportunisticContainerAllocator, GuaranteedAllocator, HostPreferences, KnownNode,
     KnownNodes, Locality, LookOutcome, LookPlan, NodeList, NodeRoom,
     OpportunisticContainerAllocator, OpportunisticContainerContext, OutstandingAsks, Placement,
-    REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits,
+    REMOTE_NODES_MAX, RESOURCE_NAME_BYTES_MAX, Released, RemoteNode, ResourceLimits, Wish,
 };
 pub use config::{
     CONTAINERS_MAX, ContainerSchedulerConfig, DIAGNOSTICS_CHARS_DEFAULT,

@@ -30,6 +30,27 @@ const HINT_SLACK_MS: u64 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(pub [u32; 4]);
 
+impl Digest {
+    /// Takes the first bytes of a digest, which has at least 16, in their order.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+            *word = bytes
+                .iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte));
+        }
+        Self(words)
+    }
+
+    /// Returns the bytes that [`of_bytes`](Self::of_bytes) takes.
+    #[must_use]
+    pub fn to_bytes(self) -> Vec<u8> {
+        let words = self.0.iter();
+        words.flat_map(|word| word.to_be_bytes()).collect()
+    }
+}
+
 /// Facts of a container's launch context that say how long it may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProfile {

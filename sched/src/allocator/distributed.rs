@@ -45,6 +45,7 @@ use records::{
 };
 
 pub use self::allocation::{AskOrigin, DistributedAllocation};
+pub use self::binding::{BoundNodes, Wish};
 use self::claims::Claims;
 pub use self::looking::{KnownNodes, LookOutcome, LookPlan};
 use self::looking::{LookRate, Looked};

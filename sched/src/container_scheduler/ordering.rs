@@ -103,6 +103,12 @@ impl ContainerScheduler {
         self.run_times.expected_of_any_ms()
     }
 
+    /// Returns the number of its expected runs that one may wait for others.
+    #[must_use]
+    pub const fn queue_bound_factor(&self) -> u32 {
+        self.config.queue_bound_factor
+    }
+
     /// Returns whether the order in force has a use for [`crate::Event::RunProfile`].
     #[must_use]
     pub const fn uses_run_profiles(&self) -> bool {

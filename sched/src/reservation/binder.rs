@@ -182,15 +182,21 @@ impl<N: Clone + Ord> Binder<N> {
         }
     }
 
-    /// Forgets a node that is lost, with the tasks that are bound to it: they wait again.
-    pub fn forget_node(&mut self, node: &N) {
+    /// Forgets the nodes that are not kept, which are lost or excluded, with the tasks that are
+    /// bound to them: they wait again.
+    pub fn retain_nodes(&mut self, is_kept: impl Fn(&N) -> bool) {
         for tasks in self.sizes.values_mut() {
-            tasks.told.remove(node);
+            tasks.told.retain(|node, _| is_kept(node));
             let before = tasks.bound.len();
-            tasks.bound.retain(|bound| bound != node);
+            tasks.bound.retain(&is_kept);
             let lost = u32::try_from(before - tasks.bound.len()).unwrap_or(u32::MAX);
             tasks.waiting = tasks.waiting.saturating_add(lost);
         }
+    }
+
+    /// Returns the sizes of which tasks wait or are bound.
+    pub fn sizes(&self) -> impl Iterator<Item = Resource> + '_ {
+        self.sizes.keys().map(|key| key.size())
     }
 
     /// Returns the tasks of a size that wait and are not bound.

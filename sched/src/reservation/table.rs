@@ -91,6 +91,23 @@ impl<P: Clone + Ord> ReservationTable<P> {
         self.unknown_run_ms = unknown_run_ms;
     }
 
+    /// Sets the number of expected runs after which an attempt gets the next room, for those that
+    /// wait as well.
+    pub fn set_bound_factor(&mut self, bound_factor: u32) {
+        if self.bound_factor == bound_factor {
+            return;
+        }
+        let all: Vec<Key> = self.entries.keys().copied().collect();
+        let all: Vec<_> = all
+            .into_iter()
+            .filter_map(|key| Some((key, self.remove(key)?)))
+            .collect();
+        self.bound_factor = bound_factor;
+        for (key, entry) in all {
+            self.insert(key, entry);
+        }
+    }
+
     /// Takes a reservation, or news of one. One that was there keeps the time since when it waits.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use records::{ContainerExitStatus, ContainerId, MonoMillis};
 use sched::{
-    Binder, ContainerQueuingLimit, Digest, DistributedAllocatorConfig,
+    Binder, BoundNodes, ContainerQueuingLimit, Digest, DistributedAllocatorConfig,
     DistributedOpportunisticContainerAllocator, ExpectedRun, KnownNode, NodeList, NodeLoad, Offer,
     OfferAnswer, OfferId, Placement, Reservation, ReservationTable, RunProfile,
 };
@@ -198,9 +198,13 @@ impl Reserving {
         let Some(Proxy { allocator, binder }) = self.jobs.get_mut(&job) else {
             return Vec::new();
         };
-        let bound = binder.take_bound(SIZE);
-        let left = allocator.allocate_bound("", SIZE, bound, now);
-        binder.keep_bound(SIZE, left);
+        let bound = BoundNodes {
+            partition: String::new(),
+            size: SIZE,
+            nodes: binder.take_bound(SIZE),
+        };
+        let left = allocator.allocate_bound(vec![bound], None, now);
+        binder.keep_bound(SIZE, left.into_iter().flat_map(|bound| bound.nodes));
         let given = allocator.confirmed(NodeList::default(), now);
         let placed = given.iter().filter_map(|allocation| {
             Some(Placed::opportunistic(
@@ -281,7 +285,7 @@ impl Placer for Reserving {
         let lost = &self.all[node];
         self.known.retain(|known| known != lost);
         for proxy in self.jobs.values_mut() {
-            proxy.binder.forget_node(lost);
+            proxy.binder.retain_nodes(|node| node != lost);
         }
     }
 

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use records::{MonoMillis, NodeId, Resource};
 
 use super::DistributedOpportunisticContainerAllocator;
+use super::binding::BoundNodes;
 use super::claims::STARTED_MS;
 use super::unseen::{Used, take_share};
 use crate::allocator::ask::Ask;
@@ -68,12 +69,20 @@ impl FromIterator<KnownNode> for KnownNodes {
 }
 
 impl KnownNodes {
+    /// Returns whether there is no node.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.default.is_empty() && self.named.is_empty()
+    }
+
     /// Returns all nodes, those of the default partition first.
     pub fn iter(&self) -> impl Iterator<Item = &KnownNode> {
         self.default.iter().chain(self.named.values().flatten())
     }
 
-    fn of_partition(&self, partition: &str) -> &[KnownNode] {
+    /// Returns the nodes of a partition; empty: the default one.
+    #[must_use]
+    pub fn of_partition(&self, partition: &str) -> &[KnownNode] {
         if partition.is_empty() {
             return &self.default;
         }
@@ -109,6 +118,11 @@ pub struct LookPlan {
 }
 
 impl LookPlan {
+    /// Returns the most containers of the heartbeat.
+    pub(super) const fn budget(&self) -> u32 {
+        self.budget
+    }
+
     /// Returns the nodes to look at, each once.
     #[must_use]
     pub fn nodes(&self) -> &[KnownNode] {
@@ -160,6 +174,8 @@ pub struct LookOutcome {
 struct Places {
     partition: String,
     size: Resource,
+    /// Nodes to whose room tasks are bound.
+    bound: VecDeque<KnownNode>,
     seen: VecDeque<KnownNode>,
     unseen: VecDeque<KnownNode>,
 }
@@ -169,27 +185,46 @@ struct Places {
 pub(super) struct Looked(Vec<Places>);
 
 impl Looked {
-    /// Returns these nodes for containers of one size, the next one first.
-    pub(super) fn on(partition: &str, size: Resource, nodes: VecDeque<KnownNode>) -> Self {
-        Self(vec![Places {
-            partition: partition.to_owned(),
+    /// Adds nodes to which tasks are bound; they come before those that were seen.
+    pub(super) fn add(&mut self, bound: Vec<BoundNodes>) {
+        for BoundNodes {
+            partition,
             size,
-            seen: nodes,
-            unseen: VecDeque::new(),
-        }])
+            nodes,
+        } in bound
+        {
+            let mut groups = self.0.iter_mut();
+            let is_same = |group: &&mut Places| group.size == size && group.partition == partition;
+            match groups.find(is_same) {
+                Some(group) => group.bound.extend(nodes),
+                None => self.0.push(Places {
+                    partition,
+                    size,
+                    bound: nodes,
+                    seen: VecDeque::new(),
+                    unseen: VecDeque::new(),
+                }),
+            }
+        }
     }
 
-    /// Returns the nodes that no container has got.
-    pub(super) fn left(self) -> VecDeque<KnownNode> {
-        let groups = self.0.into_iter();
-        groups.flat_map(|places| places.seen).collect()
+    /// Takes the nodes to which tasks are bound and that no container has got.
+    pub(super) fn take_bound(&mut self) -> Vec<BoundNodes> {
+        let groups = self.0.iter_mut().filter(|group| !group.bound.is_empty());
+        let left = groups.map(|group| BoundNodes {
+            partition: group.partition.clone(),
+            size: group.size,
+            nodes: std::mem::take(&mut group.bound),
+        });
+        left.collect()
     }
 
     /// Takes the node of the next container of this size; `None` if it must wait.
     pub(super) fn take(&mut self, partition: &str, size: Resource) -> Option<KnownNode> {
         let mut groups = self.0.iter_mut();
         let places = groups.find(|group| group.size == size && group.partition == partition)?;
-        let seen = places.seen.pop_front();
+        let bound = places.bound.pop_front();
+        let seen = bound.or_else(|| places.seen.pop_front());
         seen.or_else(|| places.unseen.pop_front())
     }
 }
@@ -294,7 +329,7 @@ impl DistributedOpportunisticContainerAllocator {
 
     /// Returns partition, size and number of the containers that may go anywhere, the most urgent
     /// ones first.
-    fn groups(&self, limits: ResourceLimits) -> Vec<(String, Resource, u64)> {
+    pub(super) fn groups(&self, limits: ResourceLimits) -> Vec<(String, Resource, u64)> {
         let mut groups: Vec<(String, Resource, u64)> = Vec::new();
         for (capability, partition, count) in self.wanted.asks.for_anywhere() {
             let size = limits.normalize(capability);
@@ -311,11 +346,11 @@ impl DistributedOpportunisticContainerAllocator {
         groups
     }
 
-    fn excludes_any(&self) -> bool {
+    pub(super) fn excludes_any(&self) -> bool {
         !self.wanted.blacklist.is_empty() || self.nodes.has_resting()
     }
 
-    fn is_excluded(&self, known: &KnownNode, now: MonoMillis) -> bool {
+    pub(super) fn is_excluded(&self, known: &KnownNode, now: MonoMillis) -> bool {
         let id = &known.node().node_id;
         self.wanted.blacklist.contains(&id.host) || self.nodes.is_resting(id, now)
     }
@@ -331,10 +366,24 @@ impl DistributedOpportunisticContainerAllocator {
         max_queue_length: Option<usize>,
         now: MonoMillis,
     ) -> LookOutcome {
-        let mut outcome = LookOutcome::default();
         let Some(limits) = self.limits_to_allocate(now) else {
-            return outcome;
+            return LookOutcome::default();
         };
+        let budget = plan.budget();
+        let (mut looked, outcome) = self.looked(plan, max_queue_length, now);
+        self.give(limits, budget, &mut looked, now);
+        self.take_back(&looked);
+        outcome
+    }
+
+    /// Returns the nodes for the containers of a plan.
+    pub(super) fn looked(
+        &mut self,
+        plan: LookPlan,
+        max_queue_length: Option<usize>,
+        now: MonoMillis,
+    ) -> (Looked, LookOutcome) {
+        let mut outcome = LookOutcome::default();
         self.check_claims(&plan, now);
         let ends_per_thousand = self.ends_per_thousand(plan.since_last_ms);
         let share = self.config.elsewhere_max.get();
@@ -366,16 +415,20 @@ impl DistributedOpportunisticContainerAllocator {
             looked.0.push(Places {
                 partition: group.partition,
                 size: group.size,
+                bound: VecDeque::new(),
                 seen: placed.nodes.into(),
                 unseen,
             });
         }
-        self.give(limits, plan.budget, &mut looked, now);
-        // Containers that hosts, racks or preferences got in their place.
+        (looked, outcome)
+    }
+
+    /// Notes that nodes that were seen have got no container: hosts, racks or preferences have got
+    /// it in their place.
+    pub(super) fn take_back(&mut self, looked: &Looked) {
         for left in &looked.0 {
             self.looks.take_back(left.seen.iter().rev());
         }
-        outcome
     }
 }
 

@@ -147,7 +147,7 @@ fn tasks_that_were_bound_to_a_node_that_is_lost_wait_again() {
     let mut binder = binder();
     wants(&mut binder, 3, 2, 0);
     assert_eq!(bound(&mut binder, 0, 2, 1) + bound(&mut binder, 1, 1, 1), 3);
-    binder.forget_node(&0);
+    binder.retain_nodes(|node| *node != 0);
     assert_eq!(
         (binder.waiting(SIZE), binder.take_bound(SIZE)),
         (2, [1].into())
