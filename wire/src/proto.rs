@@ -15,6 +15,8 @@ mod redacted;
 
 /// The packages below `hadoop`, nested as the generated code needs them.
 pub use generated::hadoop;
+/// Package `nm_agent`: what agents tell each other.
+pub use generated::nm_agent;
 /// Package `hadoop.common`: RPC headers, SASL, tokens.
 pub use hadoop::common as hadoop_common;
 /// Package `hadoop.yarn`: YARN's values, requests, answers and token identifiers.

@@ -156,6 +156,7 @@ pub mod application_client;
 pub mod application_master;
 pub mod container_management;
 pub mod distributed_scheduling_am;
+pub mod late_binding;
 pub mod resource_tracker;
 
 /// Limit on the characters of a peer's method name in an error sent back. Real names are shorter.
