@@ -106,6 +106,7 @@ impl AttemptNumbers {
             | Observation::AllocatedCompleted
             | Observation::RegisteredAgain
             | Observation::PromotionsEnded { .. }
+            | Observation::Bound(_)
             | Observation::History(_) => {}
             Observation::Allocated { locality, .. } => self.given.count(*locality),
             Observation::Looked(looked) => {

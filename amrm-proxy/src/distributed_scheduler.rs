@@ -460,7 +460,10 @@ impl Interceptor for DistributedScheduler {
     ) {
         match answer {
             News::Looked(looks) => self.place_by_looks(looks, request, context, actions),
-            News::Nodes(_) | News::Placement(_) => self.looking.note_news(answer),
+            News::Bound(bound) => self.place_bound(bound, request, context, actions),
+            News::Nodes(_) | News::Others(_) | News::Placement(_) => {
+                self.looking.note_news(answer);
+            }
         }
     }
 

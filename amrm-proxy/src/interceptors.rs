@@ -67,7 +67,12 @@ impl Interceptors {
                     let looks = self.looks.clone();
                     Some(link(
                         DistributedScheduler::new(attempt.identity.attempt, allocator),
-                        AttemptLooks::new(Arc::clone(&attempt.numbers), looks, placement),
+                        AttemptLooks::new(
+                            Arc::clone(&attempt.numbers),
+                            looks,
+                            placement,
+                            &attempt.identity,
+                        ),
                     ))
                 }
                 // The interceptor of a federated cluster would be here, in place of the forwarder.

@@ -30,6 +30,7 @@
 
 mod admissions;
 pub mod attempts;
+mod binding;
 pub mod call;
 pub mod call_metrics;
 mod calls;
@@ -63,6 +64,7 @@ mod testing;
 pub mod throttle;
 pub mod token_swap;
 
+pub use binding::{ReservationSender, ReserveFailure};
 pub use looks::{LookParts, LookSettings};
 pub use node_keys::{NodeKeys, NodeTokenKeys};
 pub use pipeline::ReadClock;

@@ -48,8 +48,9 @@ pub use self::choices::{CallLooks, Choice};
 use self::connections::{Connections, KEPT_FOR};
 use self::directory::{Change, Directory, Outcome};
 use self::jmx::Told;
-pub use self::news::{KnownView, Looks};
+pub use self::news::{Bound, KnownView, Looks};
 pub(crate) use self::performer::AttemptLooks;
+use crate::binding::LateBinding;
 use crate::node_lists::lock;
 use crate::pipeline::ReadClock;
 use crate::store::Store;
@@ -85,6 +86,8 @@ pub struct LookSettings {
     pub queue_length_max: Option<usize>,
     /// Longest time that a call of an AM waits for its looks, all together. At most 30 s count.
     pub wait_max: Duration,
+    /// Whether containers are bound late, by reservations, where nodes take them.
+    pub binds_late: bool,
 }
 
 impl Default for LookSettings {
@@ -93,6 +96,7 @@ impl Default for LookSettings {
         Self {
             queue_length_max: None,
             wait_max: Duration::from_millis(20),
+            binds_late: false,
         }
     }
 }
@@ -125,6 +129,7 @@ struct Shared {
     is_sweeping: AtomicBool,
     clock: Arc<ReadClock>,
     store: Arc<dyn Store>,
+    binding: LateBinding,
 }
 
 impl fmt::Debug for NodeLooks {
@@ -145,6 +150,7 @@ impl NodeLooks {
         placement: Placement,
         clock: Arc<ReadClock>,
         (store, found): (Arc<dyn Store>, Option<Vec<u8>>),
+        binding: LateBinding,
     ) -> Self {
         let LookParts {
             rm_clients: rms,
@@ -173,6 +179,7 @@ impl NodeLooks {
             is_sweeping: AtomicBool::new(false),
             clock,
             store,
+            binding,
         }))
     }
 

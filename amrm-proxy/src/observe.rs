@@ -44,6 +44,17 @@ pub struct LookNumbers {
     pub took: Duration,
 }
 
+/// Late binding of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BindNumbers {
+    /// Whether the call has reserved, and so waited for offers.
+    pub reserved: bool,
+    /// Containers that go with the call.
+    pub placed: u32,
+    /// Time that the call has waited.
+    pub took: Duration,
+}
+
 /// Event that the proxy counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observation {
@@ -68,6 +79,8 @@ pub enum Observation {
     /// Nodes were looked at before opportunistic containers were placed, or were not because none
     /// answers.
     Looked(LookNumbers),
+    /// Nodes with room were bound to tasks.
+    Bound(BindNumbers),
     /// The lists of nodes that an attempt gets are shorter than a tenth of the cluster. Once for
     /// each attempt.
     ShortNodeLists,

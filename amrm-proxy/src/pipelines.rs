@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use records::{ApplicationAttemptId, ApplicationId, ContainerName, Now};
-use sched::Placement;
+use records::{ApplicationAttemptId, ApplicationId, ContainerName, NodeId, Now};
+use sched::{Offer, OfferAnswer, Placement};
 use tokio_util::sync::CancellationToken;
 use wire::exception::RemoteException;
 use wire::proto::hadoop_yarn::MasterKeyProto;
@@ -22,6 +22,7 @@ use crate::admissions::{AdmissionRefusal, Admissions};
 use crate::attempts::{
     Activity, AttemptActivity, AttemptNumbers, ProxiedAttempts, ProxySnapshot, retain_first,
 };
+use crate::binding::{LateBinding, ReservationSender};
 use crate::config::{FileAccess, KEY_CHECK_INTERVAL, ProxyConfig, TokenPolicy};
 use crate::distributed_scheduler::gauges::Gauges;
 use crate::identity::{Attempt, AttemptIdentity, IDENTITY};
@@ -53,6 +54,8 @@ pub struct ProxyParts {
     pub files: FileAccess,
     /// What looks at other nodes need.
     pub looks: LookParts,
+    /// Way to tell other nodes of reservations; `None`: containers are not bound late.
+    pub reservations: Option<Arc<dyn ReservationSender>>,
     /// Sink for observations.
     pub observer: Arc<dyn Observer>,
     /// Function that reads the clocks.
@@ -66,6 +69,7 @@ pub struct AmrmProxy {
     shared: Arc<Shared>,
     store: Arc<dyn Store>,
     interceptors: Interceptors,
+    binding: LateBinding,
     /// Table that decides which pipelines exist. Every call looks its pipeline up here, so the
     /// table is shared under a lock instead of owned by a task: a question to a task would add two
     /// hops to each call. The lock is held for one method of the table, and for the end of
@@ -83,6 +87,7 @@ impl AmrmProxy {
             node_keys,
             files,
             looks,
+            reservations,
             observer,
             clock,
         } = parts;
@@ -95,7 +100,8 @@ impl AmrmProxy {
         );
         let placement = config.allocator.placement;
         let kept = (Arc::clone(&store), found.nodes);
-        let looks = NodeLooks::new(looks, placement, Arc::clone(&clock), kept);
+        let binding = LateBinding::new(reservations, Arc::clone(&clock));
+        let looks = NodeLooks::new(looks, placement, Arc::clone(&clock), kept, binding.clone());
         let interceptors = Interceptors::new(&config, files, node_updates, looks);
         let proxy = Self {
             rms: Arc::new(ResourceManagers::new(config.rm.clone())),
@@ -107,6 +113,7 @@ impl AmrmProxy {
                 activity: Activity::default(),
             }),
             interceptors,
+            binding,
             store,
             pipelines: Mutex::new(Admissions::new(PIPELINES_MAX)),
             config,
@@ -198,6 +205,12 @@ impl AmrmProxy {
     #[must_use]
     pub fn choice_of(&self, container: ContainerName) -> Option<Choice> {
         self.interceptors.choice_of(container)
+    }
+
+    /// Answers a node that offers room to an attempt: the tasks that are bound to it.
+    #[must_use]
+    pub fn offered(&self, node: &NodeId, offer: &Offer<()>) -> OfferAnswer {
+        self.binding.offered(node, offer)
     }
 
     /// Changes how nodes are chosen for opportunistic containers, for all attempts, each from its

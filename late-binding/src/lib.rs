@@ -1,7 +1,8 @@
 //! Late binding between the agents of a cluster: what a proxy and a node say to each other, and how
 //! each knows that the other is a node of the cluster.
 //!
-//! What is decided lies in [`sched`]: its `ReservationTable` at the node, its `Binder` at the proxy.
+//! What is decided lies in [`sched`]: its `ReservationTable` at the node, its `Binder` at the
+//! proxy.
 //!
 //! ```text
 //!  proxy's node                                         node
@@ -19,8 +20,8 @@
 //! - Nothing is repeated: a message that is lost costs time and no container, as
 //!   `sched::reservation` says.
 //!
-//! In: values of `sched`, tokens. Out: calls, values of `sched`. May not know the state of a node or
-//! of an attempt.
+//! In: values of `sched`, tokens. Out: calls, values of `sched`. May not know the state of a node
+//! or of an attempt.
 
 mod convert;
 mod identifier;

@@ -249,6 +249,8 @@ impl Core {
             },
         );
         self.stories.begin(id, Happening::Accepted, now.wall);
+        // Before it is started, so that its room is not offered to another.
+        self.reserved_container_came(id, spec.execution_type, spec.resource);
         if let Err(refusal) = self.feed(Event::Start(spec), now) {
             self.containers.remove(&id);
             self.recorder.left_out(&id);

@@ -269,6 +269,7 @@ impl Role {
             | Effect::Record(_)
             | Effect::AllEnded
             | Effect::HeartbeatNow
+            | Effect::Offer(_)
             | Effect::Observe(_) => Self::Free,
         }
     }

@@ -9,8 +9,8 @@ use launch_context::ServiceData;
 use localize::{ResourceSpec, SetNumber, UsedSets, UserName};
 use log_aggregation::policy::ContainerRole;
 use node_view::outcome::{CacheUse, CallOutcome};
-use records::{ApplicationId, ContainerId, Resource};
-use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note};
+use records::{ApplicationId, ContainerId, NodeId, Resource};
+use sched::{Completion, ContainerQueuingLimit, ContainerSpec, Note, Offer};
 use wire::token::Token;
 
 use crate::call::Asker;
@@ -64,7 +64,7 @@ pub enum Effect {
         sets: UsedSets,
     },
     /// Make links to further resources in the work folder of a running container.
-    Link(LinkOrder),
+    Link(Box<LinkOrder>),
     /// Create the directories of a container and start its process, on a launch thread. Events
     /// report the result.
     Launch(Box<LaunchOrder>),
@@ -136,6 +136,9 @@ pub enum Effect {
     AllEnded,
     /// Send a heartbeat out of turn.
     HeartbeatNow,
+    /// Offer room to the proxy on a node. [`WorkerEvent::OfferAnswered`](crate::WorkerEvent)
+    /// follows.
+    Offer(Box<Offer<NodeId>>),
     /// Tell metrics and audit log what was decided or observed.
     Observe(Observed),
 }
@@ -238,4 +241,9 @@ pub enum Observed {
     },
     /// A launch thread could not start a process.
     LaunchFailed,
+    /// A proxy has answered an offer of room.
+    OfferAnswered {
+        /// Tasks that it has bound to the room.
+        bound: u32,
+    },
 }

@@ -32,6 +32,7 @@
 //! | `draining` | orders to drain the node |
 //! | `operator` | what operators ask and order through the admin socket |
 //! | `run_lengths` | how long containers run: what launch contexts tell, and its record |
+//! | `reservations` | room for attempts that bind their tasks late |
 //! | `runtimes` | the runtime that a container asks for |
 //! | `services` | what auxiliary services learn of containers |
 //! | `token`, `messages` | container tokens as they come in, messages as they go out |
@@ -76,6 +77,7 @@ mod registration;
 mod reinit;
 mod remember;
 mod report;
+mod reservations;
 mod resource_manager;
 mod restore;
 mod run_lengths;
@@ -104,6 +106,7 @@ pub use messages::Increase;
 pub use order::{LaunchOrder, LinkOrder, LogOrder, StoreOrder};
 pub use recorder::TOKENS_BYTES_MAX;
 pub use reinit::ReinitRequest;
+pub use reservations::ReservationRefusal;
 pub use resource_manager::{Delivery, HeartbeatOrders, HeartbeatReport, RegistrationReport, Wait};
 pub use restore::RestoredState;
 pub use runtimes::{PLAIN, Runtimes};
@@ -117,8 +120,8 @@ use std::sync::Arc;
 use event_record::RecordedScheduler;
 use launch_context::ContextBudget;
 use node_view::snapshot::About;
-use records::{ApplicationAttemptId, ApplicationId, ContainerId, MonoMillis, Now};
-use sched::{Action, ContainerScheduler, Event, Refusal};
+use records::{ApplicationAttemptId, ApplicationId, ContainerId, MonoMillis, NodeId, Now};
+use sched::{Action, ContainerScheduler, Event, Refusal, ReservationTable};
 use wire::exception::RemoteException;
 use wire::token::Token;
 
@@ -137,6 +140,8 @@ use crate::status_ledger::StatusLedger;
 pub struct Core {
     config: CoreConfig,
     scheduler: RecordedScheduler,
+    /// Reservations of the proxies on other nodes and on this one.
+    reservations: ReservationTable<NodeId>,
     containers: BTreeMap<ContainerId, Container>,
     applications: Applications,
     runtimes: RuntimeChecks,
@@ -201,10 +206,12 @@ impl Core {
         let runtimes = RuntimeChecks::new(parts.config.runtimes);
         let recorder = Recorder::new(parts.config.remembers, parts.config.boot);
         let condition = Condition::new(parts.about);
+        let reservations = ReservationTable::new(parts.scheduler.queue_bound_factor());
         let scheduler = RecordedScheduler::new(parts.scheduler, parts.config.records_events);
         Self {
             config: parts.config,
             scheduler,
+            reservations,
             containers: BTreeMap::new(),
             applications: Applications::default(),
             runtimes,
@@ -235,13 +242,16 @@ impl Core {
         let drain = self.condition.drain().and_then(drain::Drain::deadline);
         let launches = self.condition.next_deadline();
         let works = self.next_look_at_works();
-        let all = [self.scheduler.next_deadline(), logs, drain, launches, works];
+        let held = self.reservations.next_deadline();
+        let scheduler = self.scheduler.next_deadline();
+        let all = [scheduler, logs, drain, launches, works, held];
         all.into_iter().flatten().min()
     }
 
     /// Handles the deadlines that have passed: those of the scheduler and of log deletions.
     pub fn tick(&mut self, now: Now) {
         self.must_feed(Event::Tick, now);
+        self.expire_reservations(now.mono);
         self.end_drain_in_time(now);
         let shown = self.condition.probe_launches(now);
         self.show(shown);
@@ -294,6 +304,7 @@ impl Core {
             }
         }
         self.remember(subjects, now);
+        self.offer_room(now.mono);
         self.scheduler_changed(now);
     }
 }

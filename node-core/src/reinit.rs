@@ -271,12 +271,12 @@ impl Core {
         };
         let resources = container.setups.added(set, &resources);
         if let Some(dirs) = container.dirs.get().cloned() {
-            self.effects.push(Effect::Link(LinkOrder {
+            self.effects.push(Effect::Link(Box::new(LinkOrder {
                 id,
                 user: container.user.clone(),
                 dirs,
                 resources,
-            }));
+            })));
         }
         self.remember([id], now);
     }

@@ -153,6 +153,7 @@ impl Core {
         NodeNumbers {
             total: scheduler.node_resource(),
             allocated: scheduler.allocated(),
+            held: self.held_room(),
             counts: Counts {
                 running_guaranteed: holding(ExecutionType::Guaranteed),
                 running_opportunistic: holding(ExecutionType::Opportunistic),

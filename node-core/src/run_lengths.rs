@@ -68,14 +68,14 @@ impl Core {
 fn record_of(learnt: &LearntRuns) -> LearntRunsRecord {
     let commands = learnt.commands.iter();
     let commands = commands.map(|command| LearntCommandRecord {
-        user: bytes_of(command.user),
-        command: bytes_of(command.command),
+        user: command.user.to_bytes(),
+        command: command.command.to_bytes(),
         used: command.used,
         ran_ms: command.ran_ms.clone(),
     });
     let hints = learnt.hinters.iter();
     let hints = hints.map(|(user, hinter)| LearntHintsRecord {
-        user: bytes_of(*user),
+        user: user.to_bytes(),
         right: hinter.right,
         count: hinter.count,
         used: hinter.used,
@@ -110,14 +110,6 @@ fn runs_of(record: &LearntRunsRecord) -> Option<LearntRuns> {
         hinters: hinters.collect::<Option<_>>()?,
         uses: record.uses,
     })
-}
-
-fn bytes_of(digest: Digest) -> Vec<u8> {
-    digest
-        .0
-        .iter()
-        .flat_map(|word| word.to_be_bytes())
-        .collect()
 }
 
 fn digest_of(bytes: &[u8]) -> Option<Digest> {

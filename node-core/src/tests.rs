@@ -6,6 +6,7 @@ mod health;
 mod logs;
 mod recovery;
 mod reinit;
+mod reservations;
 mod resource_manager;
 mod run_lengths;
 mod services;
@@ -95,6 +96,7 @@ impl Work {
             | Effect::Store(_)
             | Effect::Reap { .. }
             | Effect::Record(_)
+            | Effect::Offer(_)
             | Effect::Observe(_) => return None,
         })
     }

@@ -9,7 +9,8 @@ use container_runtime::launch::LaunchEvent;
 use container_runtime::monitor::MemoryExceeded;
 use localize::LocalizedResource;
 use log_aggregation::Outcome;
-use records::ContainerId;
+use records::{ContainerId, NodeId};
+use sched::{OfferAnswer, OfferId};
 
 use super::{HealthEvent, LocalizeFor};
 
@@ -51,6 +52,15 @@ pub enum WorkerEvent {
         id: ContainerId,
         /// Reason, for the AM.
         diagnostics: String,
+    },
+    /// A proxy has answered an offer of room, or has not in time: then it wants none.
+    OfferAnswered {
+        /// Node of the proxy.
+        from: NodeId,
+        /// Offer that it answers.
+        id: OfferId,
+        /// Its answer.
+        answer: OfferAnswer,
     },
     /// Event of the launcher.
     Launch(LaunchEvent),

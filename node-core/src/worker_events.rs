@@ -66,15 +66,10 @@ impl Core {
             }
             WorkerEvent::Moved { id, paths } => self.resources_moved(id, &paths, now),
             WorkerEvent::LaunchRefused { id, diagnostics } => {
-                let status = ContainerExitStatus::LAUNCH_FAILED;
-                self.must_feed(
-                    Event::LaunchFailed {
-                        id,
-                        status,
-                        diagnostics,
-                    },
-                    now,
-                );
+                self.launch_refused(id, diagnostics, now);
+            }
+            WorkerEvent::OfferAnswered { from, id, answer } => {
+                self.offer_answered(&from, id, answer, now);
             }
             WorkerEvent::Launch(event) => self.handle_launch(event, now, now_us),
             WorkerEvent::Isolation(event) => self.handle_isolation(event, now),
@@ -89,6 +84,15 @@ impl Core {
                 self.must_feed(Event::Annotate { id, diagnostics }, now);
             }
         }
+    }
+
+    fn launch_refused(&mut self, id: ContainerId, diagnostics: String, now: Now) {
+        let event = Event::LaunchFailed {
+            id,
+            status: ContainerExitStatus::LAUNCH_FAILED,
+            diagnostics,
+        };
+        self.must_feed(event, now);
     }
 
     /// Has the later launches of a container find resources where they are now, and so the next

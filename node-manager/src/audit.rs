@@ -120,6 +120,7 @@ pub(crate) fn write(observed: &Observed) {
         Observed::Localized { .. }
         | Observed::Launched { .. }
         | Observed::LogsUploaded { .. }
+        | Observed::OfferAnswered { .. }
         | Observed::LaunchFailed => {}
     }
 }

@@ -44,11 +44,11 @@ use crate::secrets::NodeSecrets;
 use self::counting::TokenUse;
 pub use self::proxied_starts::TAGS_VARIABLE;
 use self::proxied_starts::{ProxiedStarts, confirm_pipelines};
-pub(crate) use self::read::read_signal;
 pub use self::read::{Verified, read_asker, read_reinit, start_request, verified};
 use self::read::{
-    bound, claimed_container, claimed_id, failure, last_of_each, published, read_ids, stopping,
+    bound, claimed_container, claimed_id, failure, last_of_each, published, read_ids,
 };
+pub(crate) use self::read::{read_signal, stopping};
 
 /// Containers in one call. AMs batch what one heartbeat gave them, some hundreds at most; the
 /// answer to each entry takes work and memory, so a call with more is refused whole.

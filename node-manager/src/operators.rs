@@ -231,11 +231,11 @@ mod tests {
             size: Resource::new(512, 1),
             node: test_support::ids::node("n2"),
             sight: None,
-            looks: CallLooks {
+            looks: Some(CallLooks {
                 asked: 2,
                 answered: 0,
                 held_back: 0,
-            },
+            }),
             at: EpochMillis(9),
         }
     }

@@ -31,6 +31,7 @@ use crate::aux_services::AuxServices;
 use crate::core_task::{LocalizationQuery, Perform};
 use crate::event_writer::EventWriter;
 use crate::launch_plan::{PlanMaker, link_to};
+use crate::offers::OfferTask;
 use crate::recovery::StateWriter;
 use crate::secrets::NodeSecrets;
 use crate::traced;
@@ -66,6 +67,8 @@ pub struct Performer {
     pub heartbeat_now: Arc<Notify>,
     /// Keys with which the AMRMProxy signs tokens, and the registration that these name.
     pub secrets: Arc<NodeSecrets>,
+    /// Offers of room to proxies.
+    pub(crate) offers: OfferTask,
     /// Tokens of the applications, in a secure cluster.
     pub(crate) tokens: Arc<ApplicationTokens>,
     /// Clients of file systems.
@@ -111,7 +114,7 @@ impl Perform for Performer {
                 self.localize(request, purpose);
             }
             Effect::UseSets { id, sets } => self.localizer.use_sets(id, sets),
-            Effect::Link(order) => self.link(order),
+            Effect::Link(order) => self.link(*order),
             Effect::Launch(order) => return self.launch(*order),
             Effect::Pause(id) => self.with_isolation(|isolation| isolation.pause(id)),
             Effect::Resume(id) => self.with_isolation(|isolation| isolation.resume(id)),
@@ -145,6 +148,10 @@ impl Perform for Performer {
             Effect::Record(entries) => return self.events.as_mut()?.record(entries),
             // The core's task knows who waits.
             Effect::AllEnded => {}
+            Effect::Offer(offer) => {
+                self.metrics.offered(offer.rooms);
+                self.offers.send(*offer);
+            }
             Effect::HeartbeatNow => self.heartbeat_now.notify_one(),
             Effect::Observe(observed) => self.observe(observed),
         }
@@ -376,6 +383,7 @@ fn count(metrics: &Metrics, observed: &Observed) {
             bytes,
         } => metrics.observe_log_upload(*outcome, *files, *bytes),
         Observed::LaunchFailed => metrics.count_launch_failure(),
+        Observed::OfferAnswered { bound } => metrics.offer_answered(*bound),
         Observed::Accepted { .. } | Observed::StopRequested { .. } | Observed::Reinit { .. } => {}
     }
 }

@@ -8,10 +8,14 @@
 //! Shared between the RPC connections, which verify, and the status updater, which stores keys:
 //! behind a lock that is held for a look-up only, never over an await.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use amrm_proxy::{NodeKeys, NodeTokenKeys};
+use late_binding::{PeerIdentifier, PeerTokens};
 use node_core::Attempts;
 use node_core::recovery::{KeyRecord, KeysRecord};
 use prost::Message;
@@ -20,7 +24,7 @@ use wire::exception::{HadoopException, RemoteException};
 use wire::proto::hadoop_common::TokenProto;
 use wire::proto::hadoop_yarn::{ContainerTokenIdentifierProto, NmTokenIdentifierProto};
 use wire::rpc::{SecretManager, Verified};
-use wire::token::{MasterKey, kind};
+use wire::token::{MasterKey, Token, kind};
 
 use crate::recovery::KeyWriter;
 
@@ -264,6 +268,42 @@ impl Attempts for NodeSecrets {
     }
 }
 
+impl NodeSecrets {
+    /// Returns the password of another node's token for this one.
+    fn retrieve_peer(
+        &self,
+        peer: &PeerIdentifier,
+        identifier: &[u8],
+    ) -> Result<Verified, RemoteException> {
+        if self.node_id.get() != Some(&peer.to) {
+            return Err(invalid_token(format!(
+                "the token of a node is for {}, not for this node",
+                peer.to
+            )));
+        }
+        let keys = self.read();
+        let key = keys.container_token.find(peer.key_id);
+        let key = key.ok_or_else(|| {
+            invalid_token("the token of a node is signed with a key that this node does not have")
+        })?;
+        Ok(Verified {
+            password: key.sign(identifier).to_vec(),
+            user: peer.user(),
+            owner: None,
+        })
+    }
+}
+
+/// Tokens with which this node calls others.
+impl PeerTokens for NodeSecrets {
+    fn token_for(&self, node: &NodeId) -> Option<Token> {
+        let own = self.node_id.get()?;
+        let keys = self.read();
+        let key = keys.container_token.current.as_ref()?;
+        Some(PeerIdentifier::token(own, node, key))
+    }
+}
+
 impl NodeKeys for NodeSecrets {
     fn current(&self) -> Option<NodeTokenKeys> {
         let keys = self.read();
@@ -282,6 +322,9 @@ impl SecretManager for NodeSecrets {
     }
 
     fn retrieve(&self, identifier: &[u8]) -> Result<Verified, RemoteException> {
+        if let Some(peer) = PeerIdentifier::read(identifier) {
+            return self.retrieve_peer(&peer, identifier);
+        }
         let token = NmTokenIdentifierProto::decode(identifier)
             .map_err(|error| invalid_token(format!("Invalid NMToken: {error}")))?;
         let attempt = nm_token_attempt(&token)?;
@@ -361,139 +404,4 @@ fn bounded(text: &str) -> &str {
     text.char_indices()
         .nth(TEXT_MAX)
         .map_or(text, |(end, _)| &text[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use test_support::ids;
-    use wire::proto::hadoop_yarn::ApplicationAttemptIdProto;
-    use wire::token::Token;
-
-    use super::*;
-
-    fn attempt() -> ApplicationAttemptId {
-        ids::attempt(7)
-    }
-
-    fn node() -> NodeId {
-        ids::node("node1")
-    }
-
-    fn key(key_id: i32) -> MasterKey {
-        MasterKey::new(key_id, Bytes::from(vec![u8::try_from(key_id).unwrap(); 8]))
-    }
-
-    fn secrets() -> NodeSecrets {
-        let secrets = NodeSecrets::default();
-        secrets.set_node_id(node());
-        secrets.roll_container_token_key(key(1));
-        secrets.roll_nm_token_key(key(1));
-        secrets
-    }
-
-    fn container_token(key: &MasterKey, address: &str) -> TokenProto {
-        let identifier = ContainerTokenIdentifierProto {
-            container_id: Some(attempt().container(2).into()),
-            nm_host_addr: Some(address.to_owned()),
-            master_key_id: Some(key.key_id),
-            ..Default::default()
-        };
-        let identifier = Bytes::from(identifier.encode_to_vec());
-        Token::sign(key, identifier, kind::CONTAINER_TOKEN, "node1:8041").into()
-    }
-
-    fn nm_token(key_id: i32, node: &NodeId) -> Vec<u8> {
-        NmTokenIdentifierProto {
-            app_attempt_id: Some(ApplicationAttemptIdProto::from(attempt())),
-            node_id: Some(node.into()),
-            app_submitter: Some("alice".to_owned()),
-            key_id: Some(key_id),
-        }
-        .encode_to_vec()
-    }
-
-    fn refusal<T: std::fmt::Debug>(result: Result<T, RemoteException>) -> String {
-        let error = result.unwrap_err();
-        assert!(error.is(HadoopException::InvalidToken), "{error}");
-        error.message
-    }
-
-    #[test]
-    fn a_container_token_of_the_current_or_previous_key_is_taken() {
-        let secrets = secrets();
-        secrets.roll_container_token_key(key(2));
-        for id in [1, 2] {
-            assert!(
-                secrets
-                    .verify_container_token(&container_token(&key(id), "node1:8041"))
-                    .is_ok()
-            );
-        }
-        secrets.roll_container_token_key(key(3));
-        let refused = secrets.verify_container_token(&container_token(&key(1), "node1:8041"));
-        assert!(refusal(refused).contains("seems to have an illegally generated token"));
-    }
-
-    #[test]
-    fn the_same_key_again_does_not_push_out_the_previous_one() {
-        let secrets = secrets();
-        secrets.roll_container_token_key(key(2));
-        secrets.roll_container_token_key(key(2));
-        assert!(
-            secrets
-                .verify_container_token(&container_token(&key(1), "node1:8041"))
-                .is_ok()
-        );
-    }
-
-    #[test]
-    fn a_forged_foreign_or_empty_container_token_is_refused() {
-        let secrets = secrets();
-        let mut forged = container_token(&key(1), "node1:8041");
-        let mut identifier = forged.identifier.to_vec();
-        identifier.extend([0x70, 0x01]);
-        forged.identifier = identifier.into();
-        let refused = refusal(secrets.verify_container_token(&forged));
-        assert!(refused.contains("Invalid container token"), "{refused}");
-
-        let foreign = secrets.verify_container_token(&container_token(&key(1), "node2:8041"));
-        assert!(refusal(foreign).contains("Expected : node1:8041 Found : node2:8041"));
-
-        let mut wrong_kind = container_token(&key(1), "node1:8041");
-        wrong_kind.kind = kind::NM_TOKEN.to_owned();
-        refusal(secrets.verify_container_token(&wrong_kind));
-        refusal(secrets.verify_container_token(&TokenProto::default()));
-    }
-
-    #[test]
-    fn an_nm_token_names_this_node_and_a_known_key() {
-        let secrets = secrets();
-        let identifier = nm_token(1, &node());
-        let verified = secrets.retrieve(&identifier).unwrap();
-        assert_eq!(verified.owner.as_deref(), Some("alice"));
-        assert_eq!(verified.user, attempt().to_string());
-        assert_eq!(verified.password, key(1).sign(&identifier));
-
-        let elsewhere = NodeId {
-            host: "node1".to_owned(),
-            port: 1,
-        };
-        assert!(refusal(secrets.retrieve(&nm_token(1, &elsewhere))).contains("found : node1:1"));
-        refusal(secrets.retrieve(&nm_token(9, &node())));
-        refusal(secrets.retrieve(b"\xff\xff"));
-        refusal(secrets.retrieve(b""));
-    }
-
-    #[test]
-    fn an_attempt_keeps_its_access_over_two_rolls_until_its_application_ends() {
-        let secrets = secrets();
-        secrets.remember(attempt(), 1).unwrap();
-        secrets.roll_nm_token_key(key(2));
-        secrets.roll_nm_token_key(key(3));
-        assert!(secrets.retrieve(&nm_token(1, &node())).is_ok());
-        refusal(secrets.remember(attempt(), 1));
-        secrets.forget_application(attempt().application_id);
-        refusal(secrets.retrieve(&nm_token(1, &node())));
-    }
 }

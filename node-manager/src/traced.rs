@@ -43,6 +43,7 @@ fn step(observed: &Observed) -> Option<Step> {
         | Observed::StopRequested { .. }
         | Observed::Reinit { .. }
         | Observed::LogsUploaded { .. }
+        | Observed::OfferAnswered { .. }
         | Observed::LaunchFailed => None,
     }
 }

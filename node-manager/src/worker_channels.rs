@@ -7,6 +7,7 @@
 //! | `exceeded` | the monitor's thread | [`EVENTS_MAX`] | sampling waits |
 //! | `logs` | threads that upload logs | [`EVENTS_MAX`] | uploads wait |
 //! | `health` | the thread that checks directories, health scripts | [`EVENTS_MAX`] | checks wait |
+//! | `answers` | answers of proxies to offers of room | [`EVENTS_MAX`] | answers wait |
 //! | `localizations` | localizer, core's task | unbounded | |
 //!
 //! No deadlock can arise: the core's task drains all channels and never waits for a worker.
@@ -50,6 +51,8 @@ pub struct WorkerSenders {
     pub logs: mpsc::Sender<Outcome>,
     /// Sender of what looks at the node's health.
     pub health: mpsc::Sender<HealthEvent>,
+    /// Sender of the answers of proxies to offers.
+    pub answers: mpsc::Sender<WorkerEvent>,
     /// Sender of localization results.
     pub localizations: LocalizationSender,
 }
@@ -62,6 +65,7 @@ pub struct WorkerEvents {
     exceeded: mpsc::Receiver<MemoryExceeded>,
     logs: mpsc::Receiver<Outcome>,
     health: mpsc::Receiver<HealthEvent>,
+    answers: mpsc::Receiver<WorkerEvent>,
     localizations: mpsc::UnboundedReceiver<WorkerEvent>,
 }
 
@@ -73,6 +77,7 @@ pub fn channels() -> (WorkerSenders, WorkerEvents) {
     let (exceeded, exceeded_in) = mpsc::channel(EVENTS_MAX);
     let (logs, logs_in) = mpsc::channel(EVENTS_MAX);
     let (health, health_in) = mpsc::channel(EVENTS_MAX);
+    let (answers, answers_in) = mpsc::channel(EVENTS_MAX);
     let (localizations, localizations_in) = mpsc::unbounded_channel();
     let senders = WorkerSenders {
         launches,
@@ -80,6 +85,7 @@ pub fn channels() -> (WorkerSenders, WorkerEvents) {
         exceeded,
         logs,
         health,
+        answers,
         localizations: LocalizationSender(localizations),
     };
     let events = WorkerEvents {
@@ -88,6 +94,7 @@ pub fn channels() -> (WorkerSenders, WorkerEvents) {
         exceeded: exceeded_in,
         logs: logs_in,
         health: health_in,
+        answers: answers_in,
         localizations: localizations_in,
     };
     (senders, events)
@@ -103,6 +110,7 @@ impl WorkerEvents {
             Some(exceeded) = self.exceeded.recv() => WorkerEvent::MemoryExceeded(exceeded),
             Some(outcome) = self.logs.recv() => WorkerEvent::LogsUploaded(outcome),
             Some(event) = self.health.recv() => WorkerEvent::Health(event),
+            Some(event) = self.answers.recv() => event,
             Some(event) = self.localizations.recv() => event,
             else => std::future::pending().await,
         }
@@ -117,6 +125,7 @@ impl WorkerEvents {
             .or_else(|_| self.exceeded.try_recv().map(WorkerEvent::MemoryExceeded))
             .or_else(|_| self.logs.try_recv().map(WorkerEvent::LogsUploaded))
             .or_else(|_| self.health.try_recv().map(WorkerEvent::Health))
+            .or_else(|_| self.answers.try_recv())
             .or_else(|_| self.localizations.try_recv())
             .ok()
     }

@@ -107,6 +107,8 @@ pub struct NodeNumbers {
     pub total: Resource,
     /// Resources of containers with a process.
     pub allocated: Resource,
+    /// Resources that are offered to proxies, or held for containers on their way.
+    pub held: Resource,
     /// Containers that hold resources, and those that wait.
     pub counts: Counts,
     /// Number of the waiting containers that are frozen.

@@ -17,6 +17,7 @@ mod labels;
 mod logs;
 mod node;
 mod proxy;
+mod proxy_binding;
 mod proxy_looks;
 mod refused;
 mod role_history;
@@ -59,6 +60,7 @@ pub use kerberos::LoginReading;
 use logs::LogSeries;
 use node::NodeGauges;
 use proxy::ProxySeries;
+use proxy_binding::OfferSeries;
 use refused::RefusalSeries;
 pub use shuffle::ShuffleReading;
 use shuffle::ShuffleSeries;
@@ -93,6 +95,7 @@ pub struct Metrics {
     refusals: RefusalSeries,
     logs: LogSeries,
     proxy: ProxySeries,
+    offers: OfferSeries,
     usage: UsageSeries,
     asked_and_used: AskedAndUsed,
     shuffle: ShuffleSeries,
@@ -121,6 +124,7 @@ impl Metrics {
             refusals: RefusalSeries::new(&maker),
             logs: LogSeries::new(&maker),
             proxy: ProxySeries::new(&maker),
+            offers: OfferSeries::new(&maker),
             usage: UsageSeries::new(&maker),
             asked_and_used: AskedAndUsed::new(&maker),
             shuffle: ShuffleSeries::new(&maker),
@@ -129,6 +133,16 @@ impl Metrics {
             traces: TraceSeries::default(),
             registry,
         }
+    }
+
+    /// Counts an offer of this node's room to a proxy.
+    pub fn offered(&self, rooms: u32) {
+        self.offers.offered(rooms);
+    }
+
+    /// Counts the tasks that a proxy has bound to an offer.
+    pub fn offer_answered(&self, bound: u32) {
+        self.offers.answered(bound);
     }
 
     /// Counts a decision of the scheduler.

@@ -54,6 +54,7 @@ mod node_load;
 mod queue;
 mod queue_order;
 mod random;
+mod rate;
 mod reservation;
 mod retry;
 mod run_profile;
@@ -98,6 +99,7 @@ pub use node_load::{
 };
 pub use queue_order::{QUEUE_BOUND_FACTOR_DEFAULT, QueueOrder, QueuePlace};
 pub use random::{Draw, SplitMix64};
+pub use rate::Rate;
 pub use reservation::{
     AnswerError, Binder, ExpectedRun, HELD_MAX_MS, OFFER_LIFE_MS, Offer, OfferAnswer, OfferId,
     RESERVATION_LIFE_MS, RESERVATION_RENEWAL_MS, RESERVATIONS_MAX, RESERVATIONS_OF_ATTEMPT_MAX,

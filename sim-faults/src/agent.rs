@@ -5,6 +5,7 @@ mod calls;
 mod effects;
 mod heartbeats;
 mod kind;
+mod proxies;
 mod recorded;
 mod start;
 mod told;
@@ -23,6 +24,7 @@ use records::{ContainerId, ContainerName, Now};
 use sim::{Clock, Disk, Random, Write};
 use sim_agent::Shell;
 
+use self::proxies::Proxies;
 use self::recorded::Recorded;
 use self::told::Told;
 use crate::context::Context;
@@ -126,6 +128,8 @@ pub struct Agent {
     /// Virtual time of the last answer of the cgroups' owner, which answers in order.
     frozen_at: u64,
     queue_limit: Option<usize>,
+    /// Proxies of other nodes.
+    proxies: Proxies,
     /// Knowledge of the workers that answer nothing.
     told: Told,
     /// Record of the scheduler's events, played again as it comes.

@@ -6,15 +6,19 @@
 //! nothing but the asks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use records::{NodeId, Resource};
-use sched::{DistributedAllocation, KnownNode, LookAnswer, LookPlan, NodeList, Placement, Sight};
+use sched::{
+    BoundNodes, DistributedAllocation, ExpectedRun, KnownNode, KnownNodes, LookAnswer, LookPlan,
+    NodeList, Placement, Sight, Wish,
+};
 
 use super::{CallInProgress, DistributedScheduler, Gauges};
 use crate::call::Request;
 use crate::interceptor::{Action, Actions, Context};
-use crate::looks::{CallLooks, Choice, KnownView, Looks};
-use crate::observe::{LookNumbers, Observation};
+use crate::looks::{Bound, CallLooks, Choice, KnownView, Looks};
+use crate::observe::{BindNumbers, LookNumbers, Observation};
 
 /// Effect of a scheduler's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +27,16 @@ pub enum Effect {
     Publish(Gauges),
     /// Look at these nodes before the request goes on. The answer is [`News::Looked`].
     Look(Vec<KnownNode>),
+    /// Reserve for what is wanted before the request goes on, and take what is bound. The answer is
+    /// [`News::Bound`]. Nothing wanted: all reservations are void, and there is no answer.
+    Bind {
+        /// What is wanted, the most urgent first.
+        wishes: Vec<Wish>,
+        /// Expected run of a container.
+        run: ExpectedRun,
+    },
+    /// Keep nodes that were bound and got no container until the next call.
+    Unbound(Vec<BoundNodes>),
     /// Remember how the nodes of these containers were chosen.
     Chose(Vec<Choice>),
     /// Opportunistic containers are asked for: know the cluster's nodes.
@@ -48,6 +62,11 @@ pub enum News {
     Nodes(KnownView),
     /// Answer to [`Effect::Look`].
     Looked(Looks),
+    /// Nodes that take no reservations, in place of the earlier ones: what is not bound goes there
+    /// after looks.
+    Others(Arc<KnownNodes>),
+    /// Answer to [`Effect::Bind`].
+    Bound(Bound),
     /// Another choice of nodes from now on.
     Placement(Placement),
 }
@@ -69,6 +88,12 @@ pub(super) struct Looking {
     known: KnownView,
     /// Looks of the current call.
     plan: Option<LookPlan>,
+    /// Nodes that take no reservations.
+    others: Arc<KnownNodes>,
+    /// Whether the current call waits for what is bound.
+    is_binding: bool,
+    /// Whether reservations of this attempt may stand.
+    has_reserved: bool,
     cluster: Option<u64>,
     /// The last list that the performer was told; `None` before, or if it has forgotten it.
     listed: Option<NodeList>,
@@ -80,6 +105,9 @@ impl Looking {
             is_used: placement == Placement::Look,
             known: KnownView::default(),
             plan: None,
+            others: Arc::default(),
+            is_binding: false,
+            has_reserved: false,
             cluster: None,
             listed: None,
         }
@@ -96,13 +124,15 @@ impl Looking {
     /// Forgets the looks of a call that was abandoned.
     pub(super) fn abandon(&mut self) {
         self.plan = None;
+        self.is_binding = false;
     }
 
     pub(super) fn note_news(&mut self, news: News) {
         match news {
             News::Nodes(known) => self.known = known,
+            News::Others(others) => self.others = others,
             // The call that it was for is over.
-            News::Looked(_) | News::Placement(_) => {}
+            News::Looked(_) | News::Bound(_) | News::Placement(_) => {}
         }
     }
 
@@ -143,7 +173,11 @@ impl DistributedScheduler {
         let KnownView {
             nodes,
             answers_looks,
+            binds_late,
         } = &self.looking.known;
+        if *binds_late {
+            return self.bind_first(&Arc::clone(nodes), context, own);
+        }
         let plan = match answers_looks {
             true => self.allocator.plan_looks(nodes, now),
             false => self.allocator.plan_unseen(nodes, now),
@@ -165,9 +199,91 @@ impl DistributedScheduler {
             unseen: outcome.unseen,
             ..LookNumbers::default()
         };
-        own.push(self.chosen(&numbers, &BTreeMap::new(), context));
+        own.push(self.chosen(Some(&numbers), &BTreeMap::new(), context));
         chain.push(Action::Observe(Observation::Looked(numbers)));
         LookFirst::Placed
+    }
+
+    /// Orders reservations for the outstanding asks.
+    fn bind_first(
+        &mut self,
+        nodes: &KnownNodes,
+        context: &Context<'_>,
+        own: &mut Vec<Effect>,
+    ) -> LookFirst {
+        let now = context.now.mono;
+        let wishes = self.allocator.wishes(nodes, now);
+        let is_nothing = wishes.as_ref().is_none_or(Vec::is_empty);
+        if self.allocator.asks().is_empty() {
+            if std::mem::take(&mut self.looking.has_reserved) {
+                let (wishes, run) = (Vec::new(), ExpectedRun::AtLeast(0));
+                own.push(Effect::Bind { wishes, run });
+            }
+            return LookFirst::NotUsed;
+        }
+        let Some(wishes) = wishes.filter(|_| !is_nothing) else {
+            return LookFirst::NotUsed;
+        };
+        let cluster = self.looking.cluster;
+        own.push(Effect::WantNodes { cluster });
+        let others = Arc::clone(&self.looking.others);
+        if !others.is_empty() {
+            self.looking.plan = self.allocator.plan_looks(&others, now);
+        }
+        let plan = self.looking.plan.as_ref().map(LookPlan::nodes);
+        if let Some(nodes) = plan.filter(|nodes| !nodes.is_empty()) {
+            own.push(Effect::Look(nodes.to_vec()));
+        }
+        let run = self.allocator.expected_run(now);
+        own.push(Effect::Bind { wishes, run });
+        (self.looking.is_binding, self.looking.has_reserved) = (true, true);
+        LookFirst::Ordered
+    }
+
+    /// Allocates containers on the nodes to which tasks are bound, and adds them to the request.
+    pub(super) fn place_bound(
+        &mut self,
+        bound: Bound,
+        request: &mut Request,
+        context: &Context<'_>,
+        Actions { chain, own }: &mut Actions<'_, Effect>,
+    ) {
+        let is_expected = std::mem::take(&mut self.looking.is_binding);
+        if !is_expected {
+            own.push(Effect::Unbound(bound.nodes));
+            return;
+        }
+        let mut plan = self.looking.plan.take();
+        if let Some((plan, looks)) = plan.as_mut().zip(bound.looks) {
+            for (position, load) in looks.answers {
+                plan.hears(position, load);
+            }
+        }
+        let now = context.now.mono;
+        let left = self.allocator.allocate_bound(bound.nodes, plan, now);
+        if !left.is_empty() {
+            own.push(Effect::Unbound(left));
+        }
+        let placed = u32::try_from(self.allocator.unconfirmed().len()).unwrap_or(u32::MAX);
+        own.push(self.chosen(None, &BTreeMap::new(), context));
+        chain.push(Action::Observe(Observation::Bound(BindNumbers {
+            reserved: bound.reserved,
+            placed,
+            took: bound.took,
+        })));
+        self.send_placed(request, context, chain);
+    }
+
+    fn send_placed(
+        &mut self,
+        request: &mut Request,
+        context: &Context<'_>,
+        chain: &mut Vec<Action>,
+    ) {
+        let sent = self.send(request, context, chain);
+        if let Some(CallInProgress::Next { containers, .. }) = &mut self.in_progress {
+            *containers = sent;
+        }
     }
 
     /// Allocates containers by what looks showed, and adds them to the request.
@@ -203,26 +319,24 @@ impl DistributedScheduler {
             unseen: outcome.unseen,
             took: looks.took,
         };
-        own.push(self.chosen(&numbers, &seen, context));
+        own.push(self.chosen(Some(&numbers), &seen, context));
         chain.push(Action::Observe(Observation::Looked(numbers)));
-        let sent = self.send(request, context, chain);
-        if let Some(CallInProgress::Next { containers, .. }) = &mut self.in_progress {
-            *containers = sent;
-        }
+        self.send_placed(request, context, chain);
     }
 
-    /// Returns how the nodes of the containers that were just placed have been chosen.
+    /// Returns how the nodes of the containers that were just placed have been chosen. `numbers`:
+    /// the looks; `None`: the nodes had offered room.
     fn chosen(
         &self,
-        numbers: &LookNumbers,
+        numbers: Option<&LookNumbers>,
         seen: &BTreeMap<NodeId, Sight>,
         context: &Context<'_>,
     ) -> Effect {
-        let looks = CallLooks {
+        let looks = numbers.map(|numbers| CallLooks {
             asked: numbers.asked,
             answered: numbers.answered,
             held_back: numbers.held_back,
-        };
+        });
         let placed = self.allocator.unconfirmed().iter();
         let choices = placed.map(|DistributedAllocation { container, .. }| Choice {
             container: container.container_id.name(),

@@ -37,8 +37,8 @@ pub struct Choice {
     pub node: NodeId,
     /// Load of the node before the call placed any container; `None` if no look has shown it.
     pub sight: Option<Sight>,
-    /// Looks of the call.
-    pub looks: CallLooks,
+    /// Looks of the call; `None`: the node had offered room, to which the container was bound.
+    pub looks: Option<CallLooks>,
     /// Time of the choice.
     pub at: EpochMillis,
 }
@@ -48,6 +48,9 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { node, looks, .. } = self;
         write!(f, "Placed on {node} by this node's AMRMProxy: ")?;
+        let Some(looks) = looks else {
+            return f.write_str("it had room, and had offered it to this application first");
+        };
         match self.sight {
             Some(Sight {
                 running, queued, ..
@@ -120,11 +123,11 @@ mod tests {
                 free: Resource::new(0, 0),
                 seen_at: MonoMillis(0),
             }),
-            looks: CallLooks {
+            looks: Some(CallLooks {
                 asked: 4,
                 answered: 3,
                 held_back: 7,
-            },
+            }),
             at: EpochMillis(0),
         }
     }
@@ -141,11 +144,17 @@ mod tests {
             sight: None,
             ..seen
         };
-        unseen.looks.held_back = 0;
+        unseen.looks.as_mut().unwrap().held_back = 0;
         assert_eq!(
             unseen.to_string(),
             "Placed on n1:8041 by this node's AMRMProxy: no look has shown its load; 3 of 4 nodes \
              answered looks"
+        );
+        unseen.looks = None;
+        assert_eq!(
+            unseen.to_string(),
+            "Placed on n1:8041 by this node's AMRMProxy: it had room, and had offered it to this \
+             application first"
         );
     }
 

@@ -469,6 +469,7 @@ impl Directory {
         let used = all.filter(|entry| !answers_looks || is_used(entry));
         let nodes: KnownNodes = used.map(|entry| entry.known.clone()).collect();
         self.view = KnownView {
+            binds_late: false,
             nodes: Arc::new(nodes),
             answers_looks,
         };

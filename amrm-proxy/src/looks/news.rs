@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sched::{KnownNodes, LookAnswer};
+use sched::{BoundNodes, KnownNodes, LookAnswer};
 
 /// Nodes that this node knows.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +12,8 @@ pub struct KnownView {
     pub nodes: Arc<KnownNodes>,
     /// Whether nodes are expected to answer looks.
     pub answers_looks: bool,
+    /// Whether containers are bound late, by reservations.
+    pub binds_late: bool,
 }
 
 /// Result of looks at nodes.
@@ -26,5 +28,18 @@ pub struct Looks {
     /// Most containers that may wait on a node; `None`: no limit.
     pub max_queue_length: Option<usize>,
     /// Time that the call has waited for the looks.
+    pub took: Duration,
+}
+
+/// What is bound for a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// Nodes to which tasks are bound.
+    pub nodes: Vec<BoundNodes>,
+    /// Looks at nodes that take no reservations; `None`: there were none.
+    pub looks: Option<Looks>,
+    /// Whether the call has reserved, and so waited for offers.
+    pub reserved: bool,
+    /// Time that the call has waited.
     pub took: Duration,
 }

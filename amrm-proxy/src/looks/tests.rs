@@ -51,6 +51,7 @@ fn looks(wait_max: Duration) -> NodeLooks {
     let settings = LookSettings {
         wait_max,
         queue_length_max: Some(9),
+        binds_late: false,
     };
     let parts = LookParts {
         settings,
@@ -61,7 +62,9 @@ fn looks(wait_max: Duration) -> NodeLooks {
         wall: EpochMillis(0),
     };
     let kept = (Arc::new(NoStore) as Arc<_>, None);
-    NodeLooks::new(parts, Placement::Look, Arc::new(clock), kept)
+    let clock: Arc<ReadClock> = Arc::new(clock);
+    let binding = LateBinding::new(None, Arc::clone(&clock));
+    NodeLooks::new(parts, Placement::Look, clock, kept, binding)
 }
 
 fn patient() -> NodeLooks {

@@ -71,6 +71,7 @@ fn configured(config: ProxyConfig, store: Arc<dyn Store>, found: StoredState) ->
         node_keys: Arc::new(Unregistered),
         files: FileAccess::default(),
         looks: LookParts::default(),
+        reservations: None,
         observer: Arc::new(NoObserver),
         clock: Arc::new(|| Now {
             mono: MonoMillis(0),

@@ -199,6 +199,7 @@ impl Cluster {
             settings: LookSettings {
                 queue_length_max: Some(5),
                 wait_max,
+                binds_late: false,
             },
         };
         let parts = (Arc::new(Keys(keys)) as Arc<_>, looks);
@@ -364,6 +365,7 @@ async fn another_choice_of_nodes_is_taken_over_while_attempts_run() {
     let settings = LookSettings {
         queue_length_max: Some(5),
         wait_max: DEADLINE,
+        binds_late: false,
     };
     assert_eq!(cluster.beat(Some(4)).await, [""; 0], "no node has room");
     // Without looks, the list's only node gets its share whatever it has.

@@ -137,6 +137,7 @@ impl Node {
                 node_keys,
                 files: FileAccess::default(),
                 looks,
+                reservations: None,
                 observer: Arc::clone(&seen) as Arc<_>,
                 clock: Arc::new(move || Now {
                     mono: MonoMillis(of_clock.load(Ordering::Relaxed)),

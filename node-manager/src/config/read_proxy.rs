@@ -42,7 +42,11 @@ pub(super) fn amrm_proxy(
         proxy(reader, rm, protections, enabled, distributed_scheduling)
     });
     let placement = &mut config.proxy.allocator.placement;
-    if distributed_scheduling && pages_over_tls && *placement == Placement::Look {
+    if distributed_scheduling
+        && pages_over_tls
+        && *placement == Placement::Look
+        && !config.binds_late
+    {
         // Nodes of a cluster are configured alike, and looks do not speak TLS.
         let how = "with yarn.http.policy = HTTPS_ONLY no node is looked at: spread is in force";
         reader.otherwise(PLACEMENT, how);
@@ -82,6 +86,7 @@ fn proxy(
         let interval = "yarn.resourcemanager.connect.retry-interval.ms";
         (max_wait, reader.integer(interval, 0..=i64::MAX))
     };
+    let (placement, binds_late) = placement(reader);
     let address = reader.address("yarn.nodemanager.amrmproxy.address", 8049);
     if enabled
         && rm
@@ -94,6 +99,7 @@ fn proxy(
     AmrmProxyConfig {
         enabled,
         address,
+        binds_late,
         look_wait_ms: reader.duration_ms(LOOK_WAIT, 1),
         proxy: ProxyConfig {
             pipeline,
@@ -113,7 +119,7 @@ fn proxy(
             throttle: throttle(reader),
             relabel,
             role_history,
-            allocator: allocator(reader),
+            allocator: allocator(reader, placement),
         },
     }
 }
@@ -159,17 +165,23 @@ fn keys(reader: &mut PropertyReader<'_>, is_needed: bool) -> RollTimes {
     RollTimes { interval, overlap }
 }
 
-fn allocator(reader: &mut PropertyReader<'_>) -> DistributedAllocatorConfig {
+/// Reads how nodes are chosen, and whether containers are bound late. Where nodes do not take
+/// reservations, late binding places by looks.
+fn placement(reader: &mut PropertyReader<'_>) -> (Placement, bool) {
+    reader.choice(
+        PLACEMENT,
+        ("look", (Placement::Look, false)),
+        &[
+            ("reservations", (Placement::Look, true)),
+            ("spread", (Placement::Spread, false)),
+            ("list-order", (Placement::ListOrder, false)),
+        ],
+    )
+}
+
+fn allocator(reader: &mut PropertyReader<'_>, placement: Placement) -> DistributedAllocatorConfig {
     // 0 and less mean any number.
     let max = reader.integer(PER_HEARTBEAT, i64::from(i32::MIN)..=i64::from(i32::MAX));
-    let placement = reader.choice(
-        PLACEMENT,
-        ("look", Placement::Look),
-        &[
-            ("spread", Placement::Spread),
-            ("list-order", Placement::ListOrder),
-        ],
-    );
     let mut at_least_one =
         |name: &str| NonZeroU32::new(reader.u32(name, 1)).unwrap_or(NonZeroU32::MIN);
     DistributedAllocatorConfig {

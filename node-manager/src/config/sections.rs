@@ -147,6 +147,9 @@ pub struct AmrmProxyConfig {
     /// Longest time that a call of an AM waits for looks at nodes
     /// (`yarn.nodemanager.agent.amrmproxy.look-wait-ms`).
     pub look_wait_ms: u64,
+    /// Whether containers are bound late (`reservations` in
+    /// `yarn.nodemanager.agent.amrmproxy.placement`).
+    pub binds_late: bool,
     /// Options of the proxy itself.
     pub proxy: ProxyConfig,
 }

@@ -230,7 +230,7 @@ pub(super) fn last_of_each(
     last
 }
 
-pub(super) fn stopping(_: Stopped) -> RemoteException {
+pub(crate) fn stopping(_: Stopped) -> RemoteException {
     RemoteException::new(
         HadoopException::YarnException,
         "Container start failed as the NodeManager is in the process of shutting down",

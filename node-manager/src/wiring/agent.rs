@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use amrm_proxy::config::FileAccess;
+use late_binding::Peers;
 use log_aggregation::LogAggregation;
 use node_core::{Attempts, Core, CoreParts, HealthEvent, Machine, RestoredState, WorkerEvent};
 use node_web::metrics::{Metrics, TraceReading};
@@ -364,10 +365,12 @@ async fn make_shared(
         systems: Arc::new(systems),
         user: named.unwrap_or_else(node_identity::own_user),
     };
+    let own_tokens = Arc::clone(&secrets) as Arc<_>;
+    let peers = Arc::new(Peers::new(own_tokens, config.protections.clone()));
     let kept = (files.clone(), recovery);
     let (export, traces) = traces(config, &metrics).await?.unzip();
     let observed = (&metrics, traces.clone());
-    let (proxy, updates) = proxy::make(config, clock, observed, &secrets, kept).unzip();
+    let (proxy, updates) = proxy::make(config, clock, observed, (&secrets, &peers), kept).unzip();
     let shared = Shared {
         clock,
         handle: handle.with_proxy(proxy.clone()).with_commits(commits),
@@ -377,6 +380,7 @@ async fn make_shared(
         proxy,
         traces,
         secrets,
+        peers,
         metrics,
         files,
         archives,

@@ -37,6 +37,7 @@ use crate::config::{Config, ContainerExecutor, LogAggregationConfig, keys};
 use crate::event_writer::EventWriter;
 use crate::node_identity;
 use crate::node_labels::{NodeReports, Providers, Reread};
+use crate::offers::OfferTask;
 use crate::performer::Performer;
 use crate::resource_manager::{NodeDescription, NodeStatusUpdater, UpdaterParts};
 use crate::worker_channels::WorkerSenders;
@@ -423,6 +424,7 @@ pub(super) fn make_performer(
         linking: Arc::new(Semaphore::new(LINKING_MAX)),
         heartbeat_now: Arc::clone(&shared.heartbeat_now),
         secrets: Arc::clone(&shared.secrets),
+        offers: OfferTask::new(Arc::clone(&shared.peers), senders.answers.clone()),
         tokens: Arc::clone(&shared.tokens),
         file_workers: Arc::clone(&shared.archives),
         proxy: shared.proxy.clone(),

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use traces::Export;
 use wire::protocol::container_management::ContainerManagementService;
+use wire::protocol::late_binding::LateBindingService;
 use wire::server::{RpcServer, RpcServerBuilder, ServerAuth};
 
 use super::error::{AgentError, starting};
@@ -31,6 +32,7 @@ use crate::config::{AddressConfig, Config};
 use crate::container_manager::{ContainerManager, server_limits};
 use crate::core_task::Handle;
 use crate::descriptors::Descriptors;
+use crate::late_binding::LateBinding;
 use crate::node_identity;
 use crate::operators::Operators;
 use crate::reload_orders::ReloadOrders;
@@ -214,9 +216,11 @@ fn container_management(shared: &Shared, service_metadata: ServiceMetadata) -> R
         shared.proxy.clone(),
         service_metadata,
     );
+    let late_binding = LateBinding::new(shared.handle.clone(), shared.proxy.clone());
     let secrets = Arc::clone(&shared.secrets);
     RpcServer::builder(ServerAuth::Token(secrets))
         .service(ContainerManagementService::new(Arc::new(manager)))
+        .service(LateBindingService::new(Arc::new(late_binding)))
         .authorization(shared.authorization.as_ref().map(PortAuthorization::rule))
         .refusals(shared.metrics.refusals(Port::ContainerManagement))
         .on_unauthorized(audit::refused_connections(

@@ -6,13 +6,18 @@ use std::time::Duration;
 use amrm_proxy::config::FileAccess;
 use amrm_proxy::node_updates::NodeUpdateTask;
 use amrm_proxy::store::{self, NoStore, Store, StoredState};
-use amrm_proxy::{AmrmProxy, AmrmProxyService, LookParts, LookSettings, ProxyParts};
+use amrm_proxy::{
+    AmrmProxy, AmrmProxyService, LookParts, LookSettings, ProxyParts, ReservationSender,
+    ReserveFailure,
+};
+use late_binding::{PeerError, Peers};
 use node_web::metrics::{Metrics, Port, ProxyReading};
-use sched::OpportunisticContainersQueuePolicy;
+use records::NodeId;
+use sched::{OpportunisticContainersQueuePolicy, Reservation};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use traces::Traces;
-use wire::rpc::Authorize;
+use wire::rpc::{Authorize, BoxFuture};
 use wire::server::{RpcServer, ServerAuth};
 
 use super::error::{AgentError, starting};
@@ -34,7 +39,7 @@ pub(super) fn make(
     config: &Config,
     clock: Clock,
     (metrics, traces): (&Arc<Metrics>, Option<Traces>),
-    secrets: &Arc<NodeSecrets>,
+    (secrets, peers): (&Arc<NodeSecrets>, &Arc<Peers>),
     (files, recovery): (FileAccess, Option<&mut Recovery>),
 ) -> Option<MadeProxy> {
     if !config.amrm_proxy.enabled {
@@ -50,6 +55,7 @@ pub(super) fn make(
         node_keys: Arc::clone(secrets) as Arc<_>,
         files,
         looks: look_parts(config),
+        reservations: Some(Arc::new(Reservations(Arc::clone(peers)))),
         observer: Arc::new(ProxyObserver {
             metrics: Arc::clone(metrics),
             traces,
@@ -70,6 +76,26 @@ pub(super) fn make(
         reading.unwrap_or_default()
     });
     Some((proxy, update_task))
+}
+
+/// Tells other nodes of the proxy's reservations.
+struct Reservations(Arc<Peers>);
+
+impl ReservationSender for Reservations {
+    fn reserve(
+        &self,
+        node: NodeId,
+        reservation: Reservation,
+    ) -> BoxFuture<'static, Result<(), ReserveFailure>> {
+        let peers = Arc::clone(&self.0);
+        Box::pin(async move {
+            let told = peers.reserve(&node, &reservation).await;
+            told.map_err(|error| match error {
+                PeerError::NotRegistered | PeerError::Refused(_) => ReserveFailure::Refused,
+                PeerError::Silent(_) | PeerError::Foreign(_) => ReserveFailure::NotTaken,
+            })
+        })
+    }
 }
 
 /// Returns what looks at other nodes need.
@@ -94,6 +120,7 @@ pub(super) fn look_settings(config: &Config) -> LookSettings {
     LookSettings {
         queue_length_max,
         wait_max: Duration::from_millis(config.amrm_proxy.look_wait_ms),
+        binds_late: config.amrm_proxy.binds_late,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use amrm_proxy::AmrmProxy;
 use amrm_proxy::config::FileAccess;
 use file_worker::Pool;
+use late_binding::Peers;
 use node_web::metrics::Metrics;
 use records::NodeId;
 use service::Vitals;
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) handle: Handle,
     pub(super) secrets: Arc<NodeSecrets>,
+    /// Other nodes of the cluster.
+    pub(super) peers: Arc<Peers>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) heartbeat_now: Arc<Notify>,
     pub(super) proxy: Option<Arc<AmrmProxy>>,

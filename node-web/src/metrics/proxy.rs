@@ -12,6 +12,7 @@ use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
 use super::ProxyReading;
 use super::family::{Maker, PerLabel, PerPair};
 use super::labels::{AllocationLocality, ProxiedMethod, Throttled};
+use super::proxy_binding::BindingSeries;
 use super::proxy_looks::LookSeries;
 use super::role_history::RoleHistorySeries;
 
@@ -34,6 +35,7 @@ pub(super) struct ProxySeries {
     allocation_seconds: Histogram,
     completed: IntCounter,
     looks: LookSeries,
+    binding: BindingSeries,
     short_node_lists: IntCounter,
     throttled: PerLabel<Throttled, IntCounter>,
     relabelled: IntCounter,
@@ -120,6 +122,7 @@ impl ProxySeries {
                 "Containers allocated by this node whose end was told to their ApplicationMaster.",
             ),
             looks: LookSeries::new(maker),
+            binding: BindingSeries::new(maker),
             short_node_lists: maker.counter(
                 "nm_agent_amrmproxy_short_node_lists_total",
                 "ApplicationMasters whose lists of nodes are shorter than a tenth of the cluster.",
@@ -176,6 +179,7 @@ impl ProxySeries {
             }
             Observation::AllocatedCompleted => self.completed.inc(),
             Observation::Looked(numbers) => self.looks.observe(numbers),
+            Observation::Bound(numbers) => self.binding.observe(numbers),
             Observation::ShortNodeLists => self.short_node_lists.inc(),
             Observation::Throttled(reason) => self.throttled.of(Throttled::from(*reason)).inc(),
             Observation::Relabelled { containers } => self.relabelled.inc_by(*containers),

@@ -205,9 +205,10 @@ fn resources(node: &NodeSnapshot, now: &NodeNumbers) -> Vec<Metric> {
         memory_mb = memory_mb.saturating_add(container.resource.memory_mb);
         vcores += u64::from(container.resource.vcores);
     }
-    let available_mb = i128::from(now.total.memory_mb) - i128::from(memory_mb);
+    // What is held for containers on their way is not there for others who look.
+    let available_mb = i128::from(now.total.memory_mb) - i128::from(memory_mb) - i128::from(now.held.memory_mb);
     let available_gb = available_mb.div_euclid(i128::from(MIB_PER_GIB));
-    let available_vcores = i128::from(now.total.vcores) - i128::from(vcores);
+    let available_vcores = i128::from(now.total.vcores) - i128::from(vcores) - i128::from(now.held.vcores);
     vec![
         metric(GAUGE, "AllocatedContainers", "Containers that were accepted and are not finished", count),
         metric(GAUGE, "AllocatedGB", "Memory of the allocated containers in GB, rounded up", memory_mb.div_ceil(MIB_PER_GIB)),

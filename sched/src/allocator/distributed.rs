@@ -48,7 +48,7 @@ pub use self::allocation::{AskOrigin, DistributedAllocation};
 pub use self::binding::{BoundNodes, Wish};
 use self::claims::Claims;
 pub use self::looking::{KnownNodes, LookOutcome, LookPlan};
-use self::looking::{LookRate, Looked};
+use self::looking::{LOOK_RATE, Looked};
 use super::ask::AskKey;
 use super::asks::{AskError, AskRules, OutstandingAsks};
 use super::context::AttemptAsks;
@@ -58,6 +58,7 @@ use super::remote_nodes::{
 };
 use super::{ALLOCATIONS_PER_CALL_MAX, ResourceLimits};
 use crate::look::LookPlacer;
+use crate::rate::Rate;
 
 /// Configuration of the allocation on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +140,7 @@ pub struct DistributedOpportunisticContainerAllocator {
     preferences: HostPreferences,
     unconfirmed: Vec<DistributedAllocation>,
     looks: LookPlacer<KnownNode>,
-    look_rate: LookRate,
+    look_rate: Rate,
     /// Time of the last plan of looks.
     planned: Option<MonoMillis>,
     claims: Claims,
@@ -180,7 +181,7 @@ impl DistributedOpportunisticContainerAllocator {
             preferences: HostPreferences::default(),
             unconfirmed: Vec::new(),
             looks: LookPlacer::new(!seed_of(attempt)),
-            look_rate: LookRate::default(),
+            look_rate: LOOK_RATE,
             planned: None,
             claims: Claims::default(),
         }

@@ -42,6 +42,7 @@ impl Agent {
         context.performed.insert(kind(&effect));
         match effect {
             Effect::Launch(order) => self.launch(&order, ground, context),
+            Effect::Offer(offer) => self.answer_offer(&offer, context),
             Effect::Localize {
                 id,
                 set,
@@ -131,6 +132,7 @@ impl Agent {
     }
 
     fn launch(&mut self, order: &LaunchOrder, ground: &mut Ground<'_>, context: &mut Context) {
+        self.proxies.saw(&order.spec);
         context.check(self.told.launch(order));
         let _known = order.dirs.set(dirs_in(&self.directory));
         let plan = Plan::of(order.spec.id, &order.context.context.commands);

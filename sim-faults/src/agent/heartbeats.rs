@@ -69,6 +69,7 @@ impl Agent {
             }
             Loop::Beating => {
                 self.beats_early = false;
+                self.proxies_reserve(context);
                 let report = self.shell.core.heartbeat_report(now);
                 let interval = self.shell.session.interval();
                 let gap = gap_after(report.containers.len(), interval);

@@ -20,6 +20,6 @@ macro_rules! kinds {
 kinds! {
     Adopt AllEnded ApplyLimits CleanUp ContainerInitialized ContainerStopped DeleteLogs
     EndPipelines FinishApplication ForceKill ForgetResources ForgetTokens HeartbeatNow
-    InitializeApplication Launch Link Localize Logs Observe Pause Reap Record ReleaseResources
+    InitializeApplication Launch Link Localize Logs Observe Offer Pause Reap Record ReleaseResources
     Resume SetNodeResource SetQueuingLimit SetRmIdentifier Signal Store Terminate Tokens UseSets
 }

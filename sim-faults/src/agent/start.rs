@@ -12,10 +12,11 @@ use node_core::{Effect, LogAggregation, Observed, RestoredState, ServiceMetadata
 use node_manager::recovery::{FoundState, KeyWriter, SPACES};
 use records::{ContainerId, ContainerName, Resource};
 use sched::{ContainerState, Note, RecoveredStage};
-use sim::Clock;
+use sim::{Clock, Random, Streams};
 use sim_agent::{AgentConfig, Shell};
 use time::UtcOffset;
 
+use super::proxies::Proxies;
 use super::recorded::Recorded;
 use super::told::Told;
 use super::{Agent, Ground, KeyBuffer, Loop};
@@ -39,7 +40,10 @@ impl Agent {
         context: &mut Context,
     ) -> Self {
         let mut found = FoundState::from_contents(SPACES.map(|space| ground.disk.records(space)));
-        let mut agent = Self::new(node, incarnation, clock, config, &mut found);
+        // Of a copy, so that everything else stays as without proxies.
+        let seed = ground.random.clone().seed();
+        let proxies = Streams::new(seed).stream("proxies", incarnation.into());
+        let mut agent = Self::new(node, incarnation, clock, (config, proxies), &mut found);
         let knows_ended = !context.is_planted(Planted::EndedForgotten);
         let mut noted = ground.machine.noted(knows_ended);
         if context.is_planted(Planted::KeeperIgnored) {
@@ -122,7 +126,7 @@ impl Agent {
         node: usize,
         incarnation: u32,
         clock: Clock,
-        config: &NodeConfig,
+        (config, proxies): (&NodeConfig, Random),
         found: &mut FoundState,
     ) -> Self {
         let keys = Arc::new(KeyBuffer::default());
@@ -148,6 +152,7 @@ impl Agent {
             launching: BTreeSet::new(),
             unwanted: BTreeMap::new(),
             leftovers: BTreeMap::new(),
+            proxies: Proxies::new(proxies),
             frozen_at: 0,
             queue_limit: None,
             told: Told::default(),

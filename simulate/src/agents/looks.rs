@@ -57,12 +57,15 @@ impl Performer<DistributedScheduler> for Looker {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Look(nodes) => self.board.with(|contents| contents.ordered = Some(nodes)),
-            // Nobody reads gauges or choices, and all nodes are known from the begin.
+            // The view says that nothing is bound late. Nobody reads gauges or choices, and all
+            // nodes are known from the begin.
             Effect::Publish(_)
             | Effect::Chose(_)
             | Effect::WantNodes { .. }
             | Effect::Listed(_)
             | Effect::Gone(_)
+            | Effect::Bind { .. }
+            | Effect::Unbound(_)
             | Effect::ResourceManager { .. } => {}
         }
     }
@@ -73,6 +76,7 @@ impl Performer<DistributedScheduler> for Looker {
         }
         let nodes = self.untold.take()?;
         let view = KnownView {
+            binds_late: false,
             nodes,
             answers_looks: true,
         };

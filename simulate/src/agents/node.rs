@@ -239,6 +239,8 @@ impl Agent {
                 | Effect::Store(_)
                 | Effect::Reap { .. }
                 | Effect::Record(_)
+                // Nobody reserves at this level.
+                | Effect::Offer(_)
                 | Effect::AllEnded => {}
             }
         }
@@ -258,6 +260,7 @@ fn news_of(observed: Observed) -> Option<News> {
         | Observed::Localized { .. }
         | Observed::Launched { .. }
         | Observed::LogsUploaded { .. }
+        | Observed::OfferAnswered { .. }
         | Observed::LaunchFailed => None,
     }
 }

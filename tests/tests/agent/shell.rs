@@ -3,6 +3,7 @@
 pub(crate) mod cluster;
 mod epochs;
 mod looks;
+mod reservations;
 mod role_history;
 mod traces;
 

@@ -55,6 +55,7 @@ impl Looker {
             &mut requested.actions(),
         );
         let news = News::Nodes(KnownView {
+            binds_late: false,
             nodes: known(hosts),
             answers_looks,
         });
@@ -201,7 +202,8 @@ fn a_call_looks_first_and_gets_what_there_is_room_for() {
     let chosen = chosen.unwrap();
     assert_eq!(chosen.len(), 4);
     assert!(chosen.iter().all(|choice| choice.sight.is_some()));
-    assert_eq!((chosen[0].looks.asked, chosen[0].looks.held_back), (2, 1));
+    let looks = chosen[0].looks.unwrap();
+    assert_eq!((looks.asked, looks.held_back), (2, 1));
     assert_eq!(looker.respond(), 4);
     // The one that was held back is still wanted; the AM need not say so again.
     assert_eq!(looker.scheduler.gauges().containers_outstanding, 1);

@@ -26,17 +26,22 @@ use crate::allocator::ask::Ask;
 use crate::allocator::remote_nodes::{KnownNode, Placement, RemoteNode};
 use crate::allocator::{Locality, ResourceLimits};
 use crate::look::{LOOKS_PER_CALL_MAX, LookAnswer, LookRound, LookTerms};
+use crate::rate::Rate;
 
 /// Most groups of asks that one heartbeat looks for, the most urgent ones; the others wait. Jobs
 /// have two or three.
 const GROUPS_MAX: usize = 32;
 
-/// Looks of an attempt that are saved up while it makes none, in thousandths.
-const LOOKS_BURST: i64 = 1_024_000;
+/// Most looks of an attempt at once after a pause.
+const LOOKS_BURST: u32 = 1_024;
 
 /// Looks of an attempt per second in the long run. A master that calls once a second makes at most
 /// [`LOOKS_PER_CALL_MAX`].
 const LOOKS_PER_SECOND: u64 = 2_048;
+
+/// Bound on the looks of an attempt over time. A master may call as often as the throttle allows,
+/// with asks that no node has room for.
+pub(super) const LOOK_RATE: Rate = Rate::new(LOOKS_PER_SECOND, LOOKS_BURST);
 
 /// Nodes of the cluster by partition, each once.
 #[derive(Clone, Debug, Default)]
@@ -226,40 +231,6 @@ impl Looked {
         let bound = places.bound.pop_front();
         let seen = bound.or_else(|| places.seen.pop_front());
         seen.or_else(|| places.unseen.pop_front())
-    }
-}
-
-/// Bound on the looks of an attempt over time. A master may call as often as the throttle allows,
-/// with asks that no node has room for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LookRate {
-    /// Looks that are saved up, in thousandths; below 0 what the last call has spent in advance.
-    saved: i64,
-    at: MonoMillis,
-}
-
-impl Default for LookRate {
-    fn default() -> Self {
-        Self {
-            saved: LOOKS_BURST,
-            at: MonoMillis(0),
-        }
-    }
-}
-
-impl LookRate {
-    /// Returns whether there may be looks now.
-    fn allows(&mut self, now: MonoMillis) -> bool {
-        let more = now.since(self.at).saturating_mul(LOOKS_PER_SECOND);
-        let more = i64::try_from(more).unwrap_or(i64::MAX);
-        self.saved = self.saved.saturating_add(more).min(LOOKS_BURST);
-        self.at = now;
-        self.saved > 0
-    }
-
-    fn spend(&mut self, looks: usize) {
-        let looks = i64::try_from(looks).unwrap_or(i64::MAX);
-        self.saved = self.saved.saturating_sub(looks.saturating_mul(1_000));
     }
 }
 

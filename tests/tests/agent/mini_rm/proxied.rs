@@ -86,6 +86,7 @@ async fn start_proxy(
         node_keys: Arc::new(Keys(keys)),
         files: FileAccess::default(),
         looks: LookParts::default(),
+        reservations: None,
         observer: Arc::new(NoObserver),
         clock: Arc::new(move || Now {
             mono: started.elapsed().into(),

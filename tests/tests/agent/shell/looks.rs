@@ -14,18 +14,18 @@ use crate::shell::cluster::{Cluster, DEADLINE, ended, row};
 const QUEUE: u32 = 1;
 
 /// Returns a series of the first node's metrics; 0 if it is not there.
-fn series(cluster: &Cluster, name: &str) -> Result<f64, String> {
+pub(super) fn series(cluster: &Cluster, name: &str) -> Result<f64, String> {
     let text = http::get(&cluster.node_url(0, "metrics"))?.body;
     let lines = text.lines().filter_map(|line| line.strip_prefix(name));
     let value = lines.filter_map(|value| value.trim().parse().ok()).next();
     Ok(value.unwrap_or(0.0))
 }
 
-const PLACEMENT: &str = "yarn.nodemanager.agent.amrmproxy.placement";
+pub(super) const PLACEMENT: &str = "yarn.nodemanager.agent.amrmproxy.placement";
 
 /// Starts a node with this choice of nodes, and a job of nine opportunistic containers there, which
 /// wait for the gate. Beside their master two of them run and one may wait.
-fn start(placement: &str) -> (Cluster, Process) {
+pub(super) fn start(placement: &str) -> (Cluster, Process) {
     let proxy = format!("localhost:{}", Port::reserve().release());
     let mut client = Properties::default();
     let queuing = "yarn.resourcemanager.nm-container-queuing";
