@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::vec;
 
@@ -17,14 +17,14 @@ const BATCH_BYTES: usize = 8 * 1024;
 
 /// Iterator over the names in a directory, without `.` and `..`. An error ends it.
 #[derive(Debug)]
-pub struct Names {
+pub struct Names<D = OwnedFd> {
     /// Open directory whose position is this iterator's; `None` at the end.
-    directory: Option<OwnedFd>,
+    directory: Option<D>,
     batch: vec::IntoIter<OsString>,
 }
 
-impl Names {
-    pub(super) fn of(directory: OwnedFd) -> Self {
+impl<D: AsFd> Names<D> {
+    pub(super) fn of(directory: D) -> Self {
         Self {
             directory: Some(directory),
             batch: Vec::new().into_iter(),
@@ -32,7 +32,7 @@ impl Names {
     }
 }
 
-impl Iterator for Names {
+impl<D: AsFd> Iterator for Names<D> {
     type Item = io::Result<OsString>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -53,7 +53,7 @@ impl Iterator for Names {
 }
 
 /// Returns the next names; `None` at the end.
-fn read_batch(directory: &OwnedFd) -> Result<Option<Vec<OsString>>, Errno> {
+fn read_batch(directory: impl AsFd) -> Result<Option<Vec<OsString>>, Errno> {
     let mut buffer = [MaybeUninit::uninit(); BATCH_BYTES];
     let mut entries = RawDir::new(directory, &mut buffer);
     let mut names = Vec::new();
@@ -88,6 +88,21 @@ mod tests {
         for _ in 0..2 {
             let names: Vec<_> = directory.names().unwrap().map(Result::unwrap).collect();
             assert_eq!(names, ["x"]);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_one_reader_lists_is_listed_from_its_beginning_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = DirHandle::open_ambient(folder.path()).unwrap();
+        for number in 0..300 {
+            let name = format!("{number}-{}", "n".repeat(200));
+            directory.create_file(name, 0o600).unwrap();
+        }
+        assert!(directory.names_alone().unwrap().next().is_some());
+        for _ in 0..2 {
+            let names = directory.names_alone().unwrap().map(Result::unwrap);
+            assert_eq!(names.collect::<BTreeSet<_>>().len(), 300);
         }
     }
 

@@ -162,7 +162,8 @@ struct Round<'a> {
 
 impl Round<'_> {
     fn empty(&mut self, folder: &DirHandle, depth: usize) {
-        let names = match folder.names() {
+        // Each folder was opened for this round, or is the top, which only the round lists.
+        let names = match folder.names_alone() {
             Ok(names) => names,
             Err(error) => return self.note(Err(error)),
         };

@@ -133,6 +133,13 @@ impl Directory {
         self.handle.names()
     }
 
+    /// Returns the names in the directory, for the only one who lists it by this handle.
+    pub(super) fn names_alone(
+        &self,
+    ) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<'_>> {
+        self.handle.names_alone()
+    }
+
     /// Returns whether a path below the directory is a symbolic link; `false` behind a link, too.
     pub(super) fn is_link(&self, path: &str) -> bool {
         let kind = match path.rsplit_once('/') {

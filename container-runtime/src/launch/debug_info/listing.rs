@@ -77,7 +77,7 @@ impl Lister<'_> {
     /// Returns the entries of a directory, by name; an unreadable one has none.
     fn entries(&mut self, directory: &Directory) -> Vec<Entry> {
         let handle = directory.handle();
-        let Ok(names) = directory.names() else {
+        let Ok(names) = directory.names_alone() else {
             return Vec::new();
         };
         let mut entries: Vec<_> = names
