@@ -189,12 +189,17 @@ impl Round<'_> {
     fn remove(&mut self, folder: &DirHandle, name: &OsStr, depth: usize) -> io::Result<()> {
         // Most names are files, and most folders of a container are empty: trying costs one system
         // call where looking first would cost one more for each name.
-        if let Err(error) = ignore_missing(folder.unlink(name)) {
-            match folder.kind(name)? {
+        match ignore_missing(folder.unlink(name)) {
+            Ok(()) => {}
+            // What Linux says of a folder, whatever the file system; POSIX has another error.
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                self.remove_folder(folder, name, depth)?;
+            }
+            Err(error) => match folder.kind(name)? {
                 None => {}
                 Some(FileKind::File | FileKind::Link | FileKind::Special) => return Err(error),
                 Some(FileKind::Directory) => self.remove_folder(folder, name, depth)?,
-            }
+            },
         }
         self.removed += 1;
         Ok(())
