@@ -6,10 +6,10 @@
 //!
 //! Blocking file operations throughout: for a thread, not for a task.
 
+mod folder;
 mod found;
 mod usable;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -32,6 +32,8 @@ use super::needed::Needed;
 use super::own_logs::{self, UnnamedLogs};
 use super::user_name::UserName;
 use dir_handle::{DirHandle, Owner};
+
+pub use folder::ContainerFolder;
 
 /// Lowest number of a resource (Hadoop: `LocalResourcesTrackerImpl` counts up from 9 before use).
 const FIRST_RESOURCE: u64 = 10;
@@ -80,18 +82,6 @@ pub struct StartedDirs {
 #[derive(Debug)]
 pub struct DiskChecks(pub(super) Checks);
 
-/// Folder of a container on one of the node's disks. Its path is for texts; whoever uses the folder
-/// opens it from the disk's directory.
-#[derive(Clone, Debug)]
-pub struct ContainerFolder {
-    root: Arc<DirHandle>,
-    /// Path below `root`.
-    below: PathBuf,
-    path: PathBuf,
-    /// Owner of what is made in the folder; `None`: the agent's user.
-    owner: Option<Owner>,
-}
-
 /// Folder of an application on one local directory.
 #[derive(Clone, Debug)]
 pub struct ApplicationFolder {
@@ -101,44 +91,6 @@ pub struct ApplicationFolder {
     pub below: PathBuf,
     /// Absolute path, as containers know it.
     pub path: PathBuf,
-}
-
-impl ContainerFolder {
-    /// Names the folder `below` an open directory, which is at `root_path`.
-    pub fn new(root: Arc<DirHandle>, root_path: &Path, below: PathBuf) -> Self {
-        Self {
-            root,
-            path: root_path.join(&below),
-            below,
-            owner: None,
-        }
-    }
-
-    /// Has what is made in the folder belong to this owner.
-    #[must_use]
-    pub fn owned_by(self, owner: Option<Owner>) -> Self {
-        Self { owner, ..self }
-    }
-
-    fn on(disk: &Disk, steps: &[Step]) -> Self {
-        let below = layout::path_of(Path::new(""), steps);
-        Self::new(Arc::clone(&disk.root), &disk.path, below)
-    }
-
-    /// Returns the absolute path. The container's user may have put a link anywhere on it.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Opens the folder without leaving the disk's directory.
-    ///
-    /// # Errors
-    /// The folder is gone, or a link or a mount is on the way to it.
-    pub fn open(&self) -> io::Result<DirHandle> {
-        let folder = self.root.open_beneath(&self.below)?;
-        Ok(folder.owned_by(self.owner))
-    }
 }
 
 /// Folders of one container, created and ready.
@@ -365,8 +317,8 @@ impl NodeDirs {
         self.inner.unnamed_logs.keep(application, &log_disks);
         log.iter()
             .for_each(|disk| own_logs::mark(disk, application));
-        let local_made = make_on_all(&local, work_disk, &work, owner)?;
-        let logs_made = make_on_all(&log, log_disk, &logs, owner)?;
+        let (local_made, work_made) = make_on_all(&local, work_disk, &work, owner)?;
+        let (logs_made, log_made) = make_on_all(&log, log_disk, &logs, owner)?;
 
         // The steps to a work directory end in …/USER/appcache/APP/CID.
         let application = &work[..work.len() - 1];
@@ -376,8 +328,8 @@ impl NodeDirs {
             paths.collect()
         };
         Ok(ContainerDirs {
-            work_dir: ContainerFolder::on(work_disk, &work).owned_by(owner),
-            log_dir: ContainerFolder::on(log_disk, &logs).owned_by(owner),
+            work_dir: ContainerFolder::on(work_disk, &work, work_made).owned_by(owner),
+            log_dir: ContainerFolder::on(log_disk, &logs, log_made).owned_by(owner),
             local_dirs: on_all(&local_made, application),
             local_user_dirs: on_all(&local_made, user_folder),
             log_dirs: on_all(&logs_made, &logs),

@@ -92,25 +92,27 @@ fn check_user(folder: DirHandle, owner: Option<Owner>, mode: u32) -> io::Result<
 }
 
 /// Creates the folder on the chosen disk, and on the others where possible. Returns the disks that
-/// have it.
+/// have it, and the handle of the one on the chosen disk.
 pub(super) fn make_on_all<'a>(
     disks: &'a [Arc<Disk>],
     chosen: &Arc<Disk>,
     steps: &[Step],
     owner: Option<Owner>,
-) -> Result<Vec<&'a Arc<Disk>>, DirsError> {
-    let mut made = Vec::with_capacity(disks.len());
-    for disk in disks {
-        match disk.ensure(steps, owner) {
-            Ok(_) => made.push(disk),
-            Err(error) if Arc::ptr_eq(disk, chosen) => return Err(error),
-            Err(error) => tracing::warn!(
-                error = crate::error_chain(&error),
-                "directory left out for this container"
-            ),
-        }
-    }
-    Ok(made)
+) -> Result<(Vec<&'a Arc<Disk>>, DirHandle), DirsError> {
+    let folder = chosen.ensure(steps, owner)?;
+    let has_it = |disk: &&Arc<Disk>| {
+        Arc::ptr_eq(disk, chosen)
+            || disk
+                .ensure(steps, owner)
+                .inspect_err(|error| {
+                    tracing::warn!(
+                        error = crate::error_chain(error),
+                        "directory left out for this container"
+                    );
+                })
+                .is_ok()
+    };
+    Ok((disks.iter().filter(has_it).collect(), folder))
 }
 
 /// Chooses a disk at random, weighted by its room for downloads, or by free space if none has any.

@@ -389,6 +389,9 @@ impl Worker {
     }
 
     fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, LaunchError> {
+        // First, since their handles are kept open for this.
+        let work_dir = Directory::of(&plan.dirs.work_dir)?;
+        let log_dir = Directory::of(&plan.dirs.log_dir)?;
         let environment = container_environment(&self.config, plan)?;
         let run_as = plan.run_as.as_deref();
         let links = resolve_links(&plan.links, |target| entry_names(target, LINKS_MAX, run_as))?;
@@ -397,8 +400,6 @@ impl Worker {
         let script_path = CString::new(text(&script_path)?).map_err(|_nul| PlanError::Path {
             path: work_path.to_owned(),
         })?;
-        let work_dir = Directory::of(&plan.dirs.work_dir)?;
-        let log_dir = Directory::of(&plan.dirs.log_dir)?;
         fill_work_dir(&work_dir, &plan.credentials, &links)?;
         let made = if environment.runs_code() {
             0

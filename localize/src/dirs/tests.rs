@@ -101,6 +101,23 @@ fn a_folder_is_not_opened_through_a_link_that_took_the_place_of_one_above_it() {
 }
 
 #[test]
+fn a_folder_that_was_just_made_is_open_already() {
+    let base = tempfile::tempdir().unwrap();
+    let dirs = started(base.path()).dirs;
+    let (id, user) = (id(), "joe".parse().unwrap());
+    let made = dirs.create_container_dirs(&id, &user).unwrap();
+    // The handle goes to one who opens it, and is not kept for others.
+    let folder = made.clone().work_dir;
+    let moved = folder.path().with_extension("moved");
+    std::fs::rename(folder.path(), &moved).unwrap();
+    let opened = folder.open().unwrap();
+    opened.create_file("x", 0o600).unwrap();
+    assert!(moved.join("x").exists());
+    assert!(folder.open().is_err());
+    assert!(made.work_dir.open().is_err());
+}
+
+#[test]
 fn a_disk_that_fails_is_left_out_of_the_lists() {
     let base = tempfile::tempdir().unwrap();
     let dirs = started(base.path()).dirs;
@@ -115,7 +132,7 @@ fn a_disk_that_fails_is_left_out_of_the_lists() {
         {
             let local = dirs.view().readable(DirKind::Local);
             make_on_all(&local, &local[0], &steps, None)
-                .map(|made| made.into_iter().cloned().collect())
+                .map(|(made, _)| made.into_iter().cloned().collect())
                 .unwrap()
         }
     };
