@@ -6,7 +6,7 @@
 //! the NodeManager's own variables over everything.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::CString;
+use std::ffi::{CString, NulError};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -77,7 +77,7 @@ impl ContainerEnvironment {
     pub(super) fn process_environment(&self) -> Result<Vec<CString>, PlanError> {
         self.initial()
             .map(|(name, value)| {
-                CString::new(format!("{name}={value}")).map_err(|_nul| PlanError::VariableValue {
+                entry(name, value).map_err(|_nul| PlanError::VariableValue {
                     name: excerpt(name),
                 })
             })
@@ -93,6 +93,16 @@ impl ContainerEnvironment {
             .flatten()
             .any(|(name, value)| name == "BASH_ENV" || value.contains('`') || value.contains("$("))
     }
+}
+
+/// Returns a variable as a process has it.
+pub(super) fn entry(name: &str, value: &str) -> Result<CString, NulError> {
+    // With room for the NUL, so that it is added in place.
+    let mut entry = Vec::with_capacity(name.len() + value.len() + 2);
+    for part in [name, "=", value] {
+        entry.extend_from_slice(part.as_bytes());
+    }
+    CString::new(entry)
 }
 
 /// Computes the environment of a container.

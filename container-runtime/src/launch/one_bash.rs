@@ -11,12 +11,13 @@
 //! else is left to the script: other expansions, substitutions, a `"` that ends the quotes,
 //! characters outside printable ASCII, variables that bash itself sets or obeys.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
 use super::environment::{
-    ACTIVE_IN_QUOTES, ContainerEnvironment, OWN_PID, is_exportable, is_literal, name_length,
+    ACTIVE_IN_QUOTES, ContainerEnvironment, OWN_PID, entry, is_exportable, is_literal, name_length,
 };
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT};
 use super::spawn::Bash;
@@ -39,8 +40,8 @@ const VARIABLES_MAX: usize = 1_000;
 /// Buckets of bash's table of variables (`VARIABLES_HASH_BUCKETS`).
 const BUCKETS: u32 = 1_024;
 
-/// Variables that bash computes, changes or obeys (bash(1), "Shell Variables"). Where a container
-/// sets or mentions one, the script runs.
+/// Variables that bash computes, changes or obeys (bash(1), "Shell Variables"), sorted. Where a
+/// container sets or mentions one, the script runs.
 const SHELL_VARIABLES: [&str; 47] = [
     "CHILD_MAX",
     "COLUMNS",
@@ -119,14 +120,15 @@ pub(super) fn one_bash(
 ) -> Option<Bash> {
     let mut shell = Shell::start(defaults, environment)?;
     let log_dir = literal(log_dir)?;
-    shell.export("PRELAUNCH_OUT", format!("{log_dir}/{PRELAUNCH_OUT}"))?;
-    shell.export("PRELAUNCH_ERR", format!("{log_dir}/{PRELAUNCH_ERR}"))?;
+    let in_log_dir = |name: &str| Cow::Owned([log_dir, "/", name].concat());
+    shell.export("PRELAUNCH_OUT", in_log_dir(PRELAUNCH_OUT))?;
+    shell.export("PRELAUNCH_ERR", in_log_dir(PRELAUNCH_ERR))?;
     for (name, value) in &environment.whitelisted {
         let value = match shell.value(name)? {
-            "" => literal(value)?,
-            set => set,
+            "" => Cow::Borrowed(literal(value)?),
+            set => Cow::Owned(set.to_owned()),
         };
-        shell.export(name, value.to_owned())?;
+        shell.export(name, value)?;
     }
     for (name, value) in environment.node.iter().chain(&environment.others) {
         if value == OWN_PID {
@@ -135,64 +137,64 @@ pub(super) fn one_bash(
             shell.export(name, shell.expand(value)?)?;
         }
     }
-    let command = shell.expand(command)?;
+    let command = shell.expand(command)?.into_owned();
     shell.execute(command)
 }
 
-/// The variables of the bash that would run the script.
-struct Shell {
-    variables: BTreeMap<String, Variable>,
+/// The variables of the bash that would run the script. Most values are those of the container's
+/// environment as they stand there, so they are borrowed.
+struct Shell<'a> {
+    variables: BTreeMap<&'a str, Variable<'a>>,
 }
 
-struct Variable {
+struct Variable<'a> {
     /// `None`: the pid of the process.
-    value: Option<String>,
+    value: Option<Cow<'a, str>>,
     exported: bool,
     /// Number of variables created before this one.
     created: usize,
 }
 
-impl Shell {
+impl<'a> Shell<'a> {
     /// A bash before the script's first line.
-    fn start(defaults: &BashDefaults, environment: &ContainerEnvironment) -> Option<Self> {
+    fn start(defaults: &'a BashDefaults, environment: &'a ContainerEnvironment) -> Option<Self> {
         let mut shell = Self {
             variables: BTreeMap::new(),
         };
         for (name, value) in environment.initial() {
-            shell.export(name, value.clone())?;
+            shell.export(name, Cow::Borrowed(value))?;
         }
         // Without one in its environment (entry point mode), bash computes it.
         shell.variables.get("PWD")?;
         if !shell.variables.contains_key("PATH") {
-            shell.set("PATH", Some(defaults.path.clone()), false);
+            shell.set("PATH", Some(Cow::Borrowed(&defaults.path)), false);
         }
         // 1 in the first bash, which takes itself off before it executes another.
-        shell.set("SHLVL", Some("0".to_owned()), true);
+        shell.set("SHLVL", Some(Cow::Borrowed("0")), true);
         Some(shell)
     }
 
     /// Does what `export NAME="value"` does, with the expanded value.
-    fn export(&mut self, name: &str, value: String) -> Option<()> {
+    fn export(&mut self, name: &'a str, value: Cow<'a, str>) -> Option<()> {
         let known = is_exportable(name) && !belongs_to_shell(name) && is_plain(&value);
         known.then(|| self.set(name, Some(value), true))
     }
 
     /// Does what `export NAME="$$"` does.
-    fn export_pid(&mut self, name: &str) -> Option<()> {
+    fn export_pid(&mut self, name: &'a str) -> Option<()> {
         let is_first = self.variables.values().all(|v| v.value.is_some());
         let known = is_first && !belongs_to_shell(name);
         known.then(|| self.set(name, None, true))
     }
 
-    fn set(&mut self, name: &str, value: Option<String>, exported: bool) {
+    fn set(&mut self, name: &'a str, value: Option<Cow<'a, str>>, exported: bool) {
         let created = self.variables.len();
-        let created = self.variables.get(name).map_or(created, |v| v.created);
-        let variable = Variable {
-            value,
+        let known = self.variables.entry(name).or_insert(Variable {
+            value: None,
             exported,
             created,
-        };
-        self.variables.insert(name.to_owned(), variable);
+        });
+        (known.value, known.exported) = (value, exported);
     }
 
     /// Returns what `$NAME` becomes.
@@ -207,7 +209,10 @@ impl Shell {
     }
 
     /// Returns what a text between double quotes becomes.
-    fn expand(&self, text: &str) -> Option<String> {
+    fn expand<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
+        if is_literal(text) {
+            return Some(Cow::Borrowed(text));
+        }
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find(ACTIVE_IN_QUOTES) {
@@ -230,7 +235,7 @@ impl Shell {
             }
         }
         expanded.push_str(rest);
-        Some(expanded)
+        Some(Cow::Owned(expanded))
     }
 
     /// Does what `exec /bin/bash -c "command"` does, with the expanded command.
@@ -243,9 +248,9 @@ impl Shell {
         // Bash walks its table bucket by bucket, and new variables come first in theirs.
         exported.sort_by_cached_key(|(name, v)| (bucket(name), Reverse(v.created)));
         let pid_entry = exported.iter().position(|(_, v)| v.value.is_none());
-        let environment = exported.into_iter().map(|(name, variable)| {
-            CString::new(format!("{name}={}", variable.value.unwrap_or_default()))
-        });
+        let environment = exported
+            .into_iter()
+            .map(|(name, variable)| entry(name, &variable.value.unwrap_or_default()));
         let environment = environment.collect::<Result<Vec<_>, _>>().ok()?;
         let lengths = environment.iter().map(|entry| entry.as_bytes().len());
         let bytes: usize = lengths.map(|length| length + 1 + size_of::<usize>()).sum();
@@ -281,7 +286,7 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn belongs_to_shell(name: &str) -> bool {
-    let listed = SHELL_VARIABLES.contains(&name)
+    let listed = SHELL_VARIABLES.binary_search(&name).is_ok()
         || SHELL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     listed && !HARMLESS.contains(&name)
 }

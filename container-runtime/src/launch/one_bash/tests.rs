@@ -56,6 +56,13 @@ fn value_of(text: &str) -> Option<String> {
 }
 
 #[test]
+fn names_of_bash_are_found_by_their_order() {
+    assert!(SHELL_VARIABLES.is_sorted());
+    assert!(SHELL_VARIABLES.into_iter().all(belongs_to_shell));
+    assert!(!belongs_to_shell("A") && !belongs_to_shell("LINE") && !belongs_to_shell("a"));
+}
+
+#[test]
 fn mapreduce_tasks_take_one_bash() {
     let bash = decide(
         &[
