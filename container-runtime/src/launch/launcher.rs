@@ -4,6 +4,7 @@
 mod adoption;
 mod not_launched;
 mod planned;
+mod prepared;
 mod upkeep;
 
 use std::convert::Infallible;
@@ -22,13 +23,12 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
-use users::Account;
 
 use super::LINKS_MAX;
 use super::context::{
     ContainerSignal, LAUNCH_SCRIPT, LaunchConfig, LaunchEvent, LaunchPlan, LaunchTimings, PlanError,
 };
-use super::debug_info::{DebugInfo, DebugJob, DebugTicket, Undescribed};
+use super::debug_info::{DebugInfo, DebugTicket};
 use super::diagnostics::StderrPattern;
 use super::environment::{container_environment, text};
 use super::error::LaunchError;
@@ -37,7 +37,7 @@ use super::files::{Directory, announce, entry_names, fill_work_dir};
 use super::finishing::Finishing;
 use super::lanes::Lanes;
 use super::leader::WatchedLeader;
-use super::links::{ResolvedLink, make_links, resolve_links};
+use super::links::{make_links, resolve_links};
 use super::one_bash::{BashDefaults, one_bash};
 use super::outlives::Outlives;
 use super::places::turns_of;
@@ -46,13 +46,14 @@ use super::registry::{Order, Registry, RunningProcess, SignalRequest};
 use super::scanner::Scanner;
 use super::script::{PRELAUNCH_ERR, PRELAUNCH_OUT, announcements, launch_command, launch_script};
 use super::shared::{PanicAlarm, Shared};
-use super::spawn::{BASH, Bash, Command, Leader, spawn};
+use super::spawn::{BASH, Command, Leader, spawn};
 use crate::isolation::Isolation;
 
 pub use adoption::Adoption;
 use not_launched::NotLaunched;
 use planned::{Job, Taken};
 pub use planned::{Later, MakePlan, Planned};
+use prepared::Prepared;
 use upkeep::{continue_late_starts, reap_late};
 
 /// Refusal of a launch before it was queued.
@@ -288,33 +289,6 @@ struct Worker {
     runtime: Handle,
 }
 
-/// A launch whose files for bash are all on disk.
-struct Prepared {
-    work_dir: Directory,
-    log_dir: Directory,
-    /// Bash that runs the script.
-    script_bash: Bash,
-    /// Bash that runs the command, where the script need not run.
-    one_bash: Option<Bash>,
-    script: String,
-    links: Vec<ResolvedLink>,
-    /// Account of the process; `None`: the agent's own.
-    run_as: Option<Arc<Account>>,
-}
-
-impl Prepared {
-    /// Returns the description to make once the process exists.
-    fn into_description(self) -> (DebugTicket, Undescribed) {
-        DebugTicket::of(DebugJob {
-            script: self.script,
-            work_dir: self.work_dir,
-            log_dir: self.log_dir,
-            links: self.links,
-            run_as: self.run_as,
-        })
-    }
-}
-
 impl Worker {
     fn launch(&self, taken: Taken, plan: LaunchPlan) -> Result<(), NotLaunched> {
         let Taken {
@@ -414,15 +388,11 @@ impl Worker {
             .then(BashDefaults::of_this_machine)
             .flatten()
             .and_then(|defaults| one_bash(defaults, &environment, log_path, &command));
-        let script_environment = environment.process_environment()?;
         Ok(Prepared {
             work_dir,
             log_dir,
-            script_bash: Bash {
-                arguments: vec![script_path],
-                environment: script_environment,
-                pid_entry: None,
-            },
+            environment,
+            script_path,
             one_bash,
             script,
             links,
@@ -442,9 +412,16 @@ impl Worker {
         let output = [PRELAUNCH_OUT, PRELAUNCH_ERR].map(|name| prepared.log_dir.output(name));
         let lines = announcements(self.config.debug_info);
         let one_bash = prepared.one_bash.as_ref();
-        let one_bash = one_bash.filter(|_| announce(&output, &lines));
+        let script_bash;
+        let bash = match one_bash.filter(|_| announce(&output, &lines)) {
+            Some(one_bash) => one_bash,
+            None => {
+                script_bash = prepared.script_bash()?;
+                &script_bash
+            }
+        };
         let command = Command {
-            bash: one_bash.unwrap_or(&prepared.script_bash),
+            bash,
             work_dir: prepared.work_dir.as_fd(),
             output,
             group,
