@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::context::{LaunchConfig, LaunchPlan, PlanError, excerpt};
-use super::markers::expand;
+use super::markers::{expand, has_markers};
 
 /// Docker's entry point mode: the image's environment is to stay as it is.
 const OVERRIDE_DISABLE: &str = "YARN_CONTAINER_RUNTIME_DOCKER_RUN_OVERRIDE_DISABLE";
@@ -114,7 +114,7 @@ pub(super) fn container_environment(
     add_admin_environment(config, &mut environment);
     force_path(&config.force_path, &mut environment);
     let log_dir = text(plan.dirs.log_dir.path())?;
-    for value in environment.values_mut() {
+    for value in environment.values_mut().filter(|value| has_markers(value)) {
         *value = expand(value, log_dir, config.java_feature_version);
     }
 
@@ -265,15 +265,15 @@ fn node_variables(
 
 /// Paths joined by `,`, each ending in `end`.
 fn comma_list(paths: &[PathBuf], end: &str) -> Result<String, PlanError> {
-    let texts = paths
-        .iter()
-        .map(|path| {
-            let path = text(path)?;
-            let missing = if path.ends_with(end) { "" } else { end };
-            Ok(format!("{path}{missing}"))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(texts.join(","))
+    let mut list = String::new();
+    for (index, path) in paths.iter().enumerate() {
+        let path = text(path)?;
+        let missing = if path.ends_with(end) { "" } else { end };
+        let comma = if index == 0 { "" } else { "," };
+        list.reserve(comma.len() + path.len() + missing.len());
+        list.extend([comma, path, missing]);
+    }
+    Ok(list)
 }
 
 /// A path as the text that goes into script and variables.

@@ -58,8 +58,7 @@ impl Directory {
     }
 
     fn error(&self, operation: &'static str, name: &str) -> impl FnOnce(io::Error) -> LaunchError {
-        let path = self.path.join(name);
-        move |source| file_error(operation, path, source)
+        move |source| file_error(operation, self.path.join(name), source)
     }
 
     /// Creates a file of exactly this mode, after removing an existing one (of a first launch in

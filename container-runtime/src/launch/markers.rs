@@ -16,6 +16,11 @@ const ADD_OPENS_SINCE: u32 = 17;
 /// Bytes read of a `release` file; real ones have about 1 KiB.
 const RELEASE_READ_MAX: u64 = 64 * 1024;
 
+/// Returns whether a text may contain a marker; most do not.
+pub(super) fn has_markers(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'<' | b'{' | b'}'))
+}
+
 /// Fills in `<LOG_DIR>`, `<CPS>`, `<ADD_OPENS>`, `{{` and `}}`, in this order (Hadoop:
 /// `ContainerLaunch.expandEnvironment`).
 pub(super) fn expand(text: &str, log_dir: &str, java_feature_version: Option<u32>) -> String {
@@ -75,6 +80,14 @@ mod tests {
             expand(text, "/logs/c1", Some(11)),
             "$JAVA_HOME/bin/java  -cp $PWD:lib/* 1>/logs/c1/stdout"
         );
+        for text in ["<LOG_DIR>", "<CPS>", "<ADD_OPENS>", "{{", "}}"] {
+            assert!(
+                has_markers(text) && expand(text, "", None) != text,
+                "{text}"
+            );
+        }
+        let plain = "a:$B/`c`>d";
+        assert!(!has_markers(plain) && expand(plain, "", None) == plain);
     }
 
     #[test]

@@ -16,7 +16,6 @@
 //! container's own rights, so what a client makes bash do there it could do in its command as well.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use super::context::{LaunchConfig, LaunchPlan, PlanError};
 use super::environment::{ContainerEnvironment, text};
@@ -46,36 +45,37 @@ pub(super) fn launch_script(
     let log_dir = text(plan.dirs.log_dir.path())?;
     let mut script = String::with_capacity(4_096 + command.len());
     let out = &mut script;
-    line(out, format_args!("#!/bin/bash\n\nset -o pipefail -e"));
+    line(out, ["#!/bin/bash\n\nset -o pipefail -e"]);
     line(
         out,
-        format_args!("export PRELAUNCH_OUT=\"{log_dir}/{PRELAUNCH_OUT}\""),
+        ["export PRELAUNCH_OUT=\"", log_dir, "/", PRELAUNCH_OUT, "\""],
     );
-    line(out, format_args!("exec >\"${{PRELAUNCH_OUT}}\""));
+    line(out, ["exec >\"${PRELAUNCH_OUT}\""]);
     line(
         out,
-        format_args!("export PRELAUNCH_ERR=\"{log_dir}/{PRELAUNCH_ERR}\""),
+        ["export PRELAUNCH_ERR=\"", log_dir, "/", PRELAUNCH_ERR, "\""],
     );
-    line(out, format_args!("exec 2>\"${{PRELAUNCH_ERR}}\""));
-    line(out, format_args!("echo \"{SETTING_VARIABLES}\""));
+    line(out, ["exec 2>\"${PRELAUNCH_ERR}\""]);
+    line(out, ["echo \"", SETTING_VARIABLES, "\""]);
     for (name, value) in &environment.whitelisted {
-        line(out, format_args!("export {name}=${{{name}:-\"{value}\"}}"));
+        line(out, ["export ", name, "=${", name, ":-\"", value, "\"}"]);
     }
     for (name, value) in environment.node.iter().chain(&environment.others) {
-        line(out, format_args!("export {name}=\"{value}\""));
+        line(out, ["export ", name, "=\"", value, "\""]);
     }
-    line(out, format_args!("echo \"{LINKING_RESOURCES}\""));
+    line(out, ["echo \"", LINKING_RESOURCES, "\""]);
     write_links(out, links, made)?;
     if config.debug_info {
-        line(out, format_args!("echo \"{COPYING_DEBUG_INFO}\""));
+        line(out, ["echo \"", COPYING_DEBUG_INFO, "\""]);
     }
-    line(out, format_args!("echo \"{LAUNCHING}\""));
-    line(out, format_args!("exec /bin/bash -c \"{command}\""));
+    line(out, ["echo \"", LAUNCHING, "\""]);
+    line(out, ["exec /bin/bash -c \"", command, "\""]);
     Ok(script)
 }
 
-fn line(script: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(script, "{text}").expect("writing to a String cannot fail");
+fn line<const PARTS: usize>(script: &mut String, parts: [&str; PARTS]) {
+    script.extend(parts);
+    script.push('\n');
 }
 
 /// Returns what the script writes to `prelaunch.out` when each of its lines succeeds.
@@ -114,16 +114,16 @@ fn write_links(script: &mut String, links: &[ResolvedLink], made: usize) -> Resu
         if !folder.is_empty() && folders.insert(folder) {
             let unless = unless("-d", folder).unwrap_or_default();
             if is_plain(folder) {
-                line(script, format_args!("{unless}mkdir -p {folder}"));
+                line(script, [&unless, "mkdir -p ", folder]);
             } else {
-                line(script, format_args!("{unless}mkdir -p -- \"{folder}\""));
+                line(script, [&unless, "mkdir -p -- \"", folder, "\""]);
             }
         }
         let (link, target) = (&resolved.link, text(&resolved.target)?);
         let unless = unless("-L", link).unwrap_or_default();
         line(
             script,
-            format_args!("{unless}ln -sf -- \"{target}\" \"{link}\""),
+            [&unless, "ln -sf -- \"", target, "\" \"", link, "\""],
         );
     }
     Ok(())
