@@ -10,7 +10,6 @@ use std::rc::Rc;
 
 use dir_handle::{FileKind, FileStatus};
 use time::OffsetDateTime;
-use time::macros::format_description;
 
 use crate::launch::files::Directory;
 use crate::launch::links::ResolvedLink;
@@ -20,16 +19,21 @@ const DEPTH_MAX: usize = 5;
 /// Lines of a listing.
 const ENTRIES_MAX: usize = 2_000;
 
+/// Sizes that most listings and columns do not exceed.
+const TEXT_BYTES: usize = 1_000;
+const COLUMNS_BYTES: usize = 64;
+
 /// Lists a work directory, whose `links` the container was given.
 pub(super) fn listing(links: &[ResolvedLink], work_dir: Directory) -> String {
     let mut lister = Lister {
         targets: links.iter().map(|link| link.target.as_path()).collect(),
         entries_left: ENTRIES_MAX,
     };
-    let mut text = String::from("ls -l:\n");
+    let mut text = String::with_capacity(TEXT_BYTES);
+    text.push_str("ls -l:\n");
     let entries = lister.entries(&work_dir);
     for entry in &entries {
-        append(&mut text, format_args!("{}", columns(&entry.status)));
+        text.push_str(&entry.columns);
         append_name(&mut text, Path::new(&entry.name), entry.target.as_deref());
     }
     text.push_str("find -L . -maxdepth 5 -ls:\n");
@@ -60,6 +64,8 @@ struct Lister<'a> {
 struct Entry {
     name: OsString,
     status: FileStatus,
+    /// Text of the status: a line of the first directory has it twice.
+    columns: String,
     /// Target of a symbolic link; `None` for other files.
     target: Option<PathBuf>,
 }
@@ -89,6 +95,7 @@ impl Lister<'_> {
                 let target = is_link.then(|| handle.read_link(&name).ok()).flatten();
                 Some(Entry {
                     target: target.map(PathBuf::from),
+                    columns: columns(&status),
                     status,
                     name,
                 })
@@ -182,48 +189,50 @@ fn append_line(
     followed: Option<&(PathBuf, FileStatus)>,
 ) {
     let status = followed.map_or(&entry.status, |(_, status)| status);
-    append(
-        text,
-        format_args!(
-            "{:>9} {:>6} {}",
-            status.inode,
-            status.blocks.div_ceil(2),
-            columns(status)
-        ),
-    );
+    let (inode, kib) = (status.inode, status.blocks.div_ceil(2));
+    append(text, format_args!("{inode:>9} {kib:>6} "));
+    match followed {
+        Some((_, status)) => text.push_str(&columns(status)),
+        None => text.push_str(&entry.columns),
+    }
     let target = entry.target.as_deref().filter(|_| followed.is_none());
     append_name(text, shown, target);
 }
 
 fn append_name(text: &mut String, shown: &Path, target: Option<&Path>) {
-    append(text, format_args!("{}", shown.display()));
+    text.push_str(&shown.to_string_lossy());
     if let Some(target) = target {
-        append(text, format_args!(" -> {}", target.display()));
+        text.push_str(" -> ");
+        text.push_str(&target.to_string_lossy());
     }
     text.push('\n');
 }
 
 /// Returns mode, links, owner, group, size and time of last change.
 fn columns(status: &FileStatus) -> String {
-    let time = OffsetDateTime::from_unix_timestamp(status.modified_s)
-        .ok()
-        .and_then(|time| {
-            time.format(format_description!("[year]-[month]-[day] [hour]:[minute]Z"))
-                .ok()
-        })
-        .unwrap_or_default();
-    format!(
-        "{} {:>3} {:>5} {:>5} {:>11} {time} ",
-        mode(status),
-        status.links,
-        status.owner,
-        status.group,
-        status.length
-    )
+    let mut text = String::with_capacity(COLUMNS_BYTES);
+    text.extend(mode(status));
+    append(
+        &mut text,
+        format_args!(
+            " {:>3} {:>5} {:>5} {:>11} ",
+            status.links, status.owner, status.group, status.length
+        ),
+    );
+    if let Ok(time) = OffsetDateTime::from_unix_timestamp(status.modified_s) {
+        let (year, month, day) = time.to_calendar_date();
+        let (month, hour, minute) = (u8::from(month), time.hour(), time.minute());
+        append(
+            &mut text,
+            format_args!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z"),
+        );
+    }
+    text.push(' ');
+    text
 }
 
 /// Returns the mode in the form of `ls`, without the special bits.
-fn mode(status: &FileStatus) -> String {
+fn mode(status: &FileStatus) -> impl Iterator<Item = char> {
     let kind = match status.kind {
         FileKind::Directory => 'd',
         FileKind::Link => 'l',
@@ -231,14 +240,15 @@ fn mode(status: &FileStatus) -> String {
         FileKind::Special => '?',
     };
     let bits = (0..9).rev().zip("rwx".chars().cycle());
-    let bits = bits.map(|(bit, letter)| {
-        if status.mode_bits >> bit & 1 == 1 {
+    let mode_bits = status.mode_bits;
+    let bits = bits.map(move |(bit, letter)| {
+        if mode_bits >> bit & 1 == 1 {
             letter
         } else {
             '-'
         }
     });
-    std::iter::once(kind).chain(bits).collect()
+    std::iter::once(kind).chain(bits)
 }
 
 #[cfg(test)]
