@@ -24,6 +24,9 @@
 //! - A reservation is a wish. Lost messages cost time and no container: the proxy renews its
 //!   reservations, the node gives room to the next one if an offer has no answer, and frees room
 //!   whose container does not come. A container that comes later waits on the node like any other.
+//! - An attempt for which room was held in vain gets no offers for a while, longer each time
+//!   unless containers of it come: nobody keeps room from others by binding tasks that are not
+//!   started.
 //! - No attempt starves at a node: one that has waited there for [a multiple of its expected
 //!   run](QUEUE_BOUND_FACTOR_DEFAULT) since it came or got room there last gets the next room,
 //!   however much is left of it.
@@ -32,6 +35,7 @@
 
 mod binder;
 mod held;
+mod rests;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ pub(super) struct Held<P> {
     /// Time at which the room is free again.
     until: MonoMillis,
     /// Whether tasks are bound to it.
-    is_bound: bool,
+    pub(super) is_bound: bool,
 }
 
 /// Room that offers hold, by their numbers. Each holds room for at least one container, so there
@@ -117,14 +117,12 @@ impl<P> HeldRooms<P> {
         self.take(|held| held.attempt == attempt);
     }
 
-    /// Frees what was held up to now. Returns the offers that had no answer.
+    /// Frees what was held up to now, and returns it.
     pub(super) fn expire(&mut self, now: MonoMillis) -> Vec<Held<P>> {
         if self.next_deadline().is_none_or(|until| now < until) {
             return Vec::new();
         }
-        let mut over = self.take(|held| held.until <= now);
-        over.retain(|held| !held.is_bound);
-        over
+        self.take(|held| held.until <= now)
     }
 
     fn take(&mut self, is_taken: impl Fn(&Held<P>) -> bool) -> Vec<Held<P>> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ApplicationAttemptId, MonoMillis, Resource};
 
 use super::held::HeldRooms;
+use super::rests::Rests;
 use super::{
     AnswerError, HELD_MAX_MS, OFFER_LIFE_MS, Offer, OfferAnswer, OfferId, RESERVATION_LIFE_MS,
     RESERVATIONS_MAX, RESERVATIONS_OF_ATTEMPT_MAX, RESERVATIONS_OF_USER_MAX, Reservation,
@@ -64,6 +65,7 @@ pub struct ReservationTable<P> {
     by_told: BTreeSet<(MonoMillis, Key)>,
     of_users: BTreeMap<Digest, usize>,
     held: HeldRooms<P>,
+    rests: Rests,
     last_offer: u64,
 }
 
@@ -81,6 +83,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
             by_told: BTreeSet::new(),
             of_users: BTreeMap::new(),
             held: HeldRooms::new(),
+            rests: Rests::new(),
             last_offer: 0,
         }
     }
@@ -187,7 +190,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
         if free.memory_mb == 0 || free.vcores == 0 {
             return None;
         }
-        let fits = |key: &Key| key.1.size().fits_in(free);
+        let fits = |key: &Key| key.1.size().fits_in(free) && !self.rests.has(key.0, now);
         let due = self
             .by_due
             .iter()
@@ -259,6 +262,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
     /// Notes that a container of an attempt has come, for which room may be held: from now on it
     /// counts as what the node has. Returns whether room was held.
     pub fn arrived(&mut self, attempt: ApplicationAttemptId, size: Resource) -> bool {
+        self.rests.came(attempt);
         self.held.release(attempt, size.into())
     }
 
@@ -269,13 +273,19 @@ impl<P: Clone + Ord> ReservationTable<P> {
             self.remove(key);
         }
         self.held.forget(attempt);
+        self.rests.forget(attempt);
     }
 
     /// Removes what is over: reservations without news, offers without an answer with their
-    /// reservations, and room whose containers have not come.
+    /// reservations, and room whose containers have not come. An attempt for which room was held in
+    /// vain gets no offers for a while.
     pub fn expire(&mut self, now: MonoMillis) {
         for held in self.held.expire(now) {
-            self.remove((held.attempt, held.size));
+            if held.is_bound {
+                self.rests.begin(held.attempt, now);
+            } else {
+                self.remove((held.attempt, held.size));
+            }
         }
         while let Some((told, key)) = self.by_told.first().copied()
             && now.since(told) >= RESERVATION_LIFE_MS

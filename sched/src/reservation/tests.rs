@@ -166,6 +166,41 @@ fn room_is_free_again_when_what_was_bound_does_not_come() {
 }
 
 #[test]
+fn who_lets_room_be_held_in_vain_rests_longer_each_time_unless_a_container_of_it_comes() {
+    let mut table = table();
+    // Binds a task as soon as it gets an offer, and never starts it. Returns the time of the offer.
+    let in_vain = |table: &mut Table, from_ms: u64| {
+        for now_ms in (from_ms..).step_by(100) {
+            let now = MonoMillis(now_ms);
+            assert_eq!(table.reserve(PROXY, &wish(1, 5, 6_000), now), Ok(()));
+            if let Some(offer) = offer(table, 1, now_ms) {
+                let bound = OfferAnswer {
+                    within_ms: 1_000,
+                    ..answer(1, 4)
+                };
+                assert_eq!(table.answered(&PROXY, offer.id, bound, now), Ok(()));
+                return now_ms;
+            }
+        }
+        unreachable!("offers never end")
+    };
+    assert_eq!(in_vain(&mut table, 0), 0);
+    // Held for a second, then a rest of five, of ten.
+    assert_eq!(in_vain(&mut table, 100), 6_000);
+    assert_eq!(in_vain(&mut table, 6_100), 17_000);
+    // One of it comes, late or not: it rests as the first time.
+    table.arrived(attempt(1), SIZE);
+    assert_eq!(in_vain(&mut table, 17_100), 17_100);
+    assert_eq!(in_vain(&mut table, 17_200), 23_100);
+    // Others get the room meanwhile.
+    assert_eq!(
+        table.reserve(PROXY, &wish(2, 9, 6_000), MonoMillis(24_200)),
+        Ok(())
+    );
+    assert_eq!(next(&mut table, 1, 24_200), Some((attempt(2), 1)));
+}
+
+#[test]
 fn an_attempt_with_nothing_left_is_void_whoever_tells_it() {
     let mut table = table_of(&[(0, wish(1, 1, 6_000)), (0, wish(2, 2, 6_000))]);
     let first = offer(&mut table, 1, 0).unwrap();
