@@ -24,8 +24,8 @@ const CALLS_AT_ONCE_MAX: usize = 256;
 /// Most connections that are kept, each to another node.
 const KEPT_MAX: usize = 512;
 
-/// Longest time that an unused connection is kept. Shorter than that of Hadoop's clients, since an
-/// attempt renews its reservations every few seconds.
+/// Longest time that an unused connection is kept once another one is made. Shorter than that of
+/// Hadoop's clients, since an attempt renews its reservations every few seconds.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
 /// Longest time for a reservation, its connection included.
@@ -162,9 +162,7 @@ impl Peers {
         let client =
             RpcClient::connect_host(&node.host, node.port, PROTOCOL, auth, &self.options).await?;
         let mut kept = self.lock();
-        if kept.len() >= KEPT_MAX && !kept.contains_key(node) {
-            kept.retain(|_, kept| kept.used.elapsed() < KEPT_FOR && !kept.client.is_lost());
-        }
+        kept.retain(|_, kept| kept.used.elapsed() < KEPT_FOR && !kept.client.is_lost());
         if kept.len() < KEPT_MAX || kept.contains_key(node) {
             let (client, used) = (client.clone(), Instant::now());
             kept.insert(node.clone(), Kept { client, used });
@@ -181,13 +179,6 @@ impl Peers {
         }
         known.used = Instant::now();
         Some(known.client.clone())
-    }
-
-    /// Closes connections that were not used for some time; returns how many are left.
-    pub fn close_unused(&self) -> usize {
-        let mut kept = self.lock();
-        kept.retain(|_, kept| kept.used.elapsed() < KEPT_FOR && !kept.client.is_lost());
-        kept.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeId, Kept>> {

@@ -19,7 +19,8 @@ use crate::node_lists::lock;
 /// second one brought.
 const START_MS: u64 = 500;
 
-/// Milliseconds of an attempt's first calls, when the pause between them is not known.
+/// Milliseconds between an attempt's first calls, when their pause is not known, and the shortest
+/// pause that counts.
 const FIRST_PAUSE_MS: u64 = 1_000;
 
 /// What became of a call's wishes.
@@ -54,7 +55,7 @@ struct State {
     rate: Rate,
     /// Nodes that take no reservations at present.
     others: Vec<KnownNode>,
-    /// Time of the last call, and the pause before it in milliseconds.
+    /// Time of the last call, and the longest of the last pauses between calls in milliseconds.
     called: Option<MonoMillis>,
     pause_ms: u64,
 }
@@ -106,7 +107,10 @@ impl AttemptBinding {
             let mut state = lock(&self.state);
             let state = &mut *state;
             if let Some(called) = state.called.replace(now) {
-                state.pause_ms = now.since(called);
+                // A call out of turn says nothing of the next one.
+                let before_ms = state.pause_ms - state.pause_ms / 8;
+                let pause_ms = now.since(called).max(before_ms);
+                state.pause_ms = pause_ms.max(FIRST_PAUSE_MS);
             }
             if !state.rate.allows(now) {
                 return Wanted::default();
@@ -176,6 +180,14 @@ impl AttemptBinding {
             if timeout_at(deadline, self.bound.notified()).await.is_err() {
                 return;
             }
+        }
+    }
+
+    /// Forgets nodes that take no containers any more, with the tasks that are bound to them.
+    pub(crate) fn forget(&self, gone: &BTreeSet<NodeId>) {
+        let mut state = lock(&self.state);
+        for binder in state.binders.values_mut() {
+            binder.retain_nodes(|known| !gone.contains(&known.node().node_id));
         }
     }
 

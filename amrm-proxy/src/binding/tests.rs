@@ -138,6 +138,32 @@ async fn an_offer_binds_what_waits_of_its_attempt_and_what_is_left_is_bound_the_
 }
 
 #[tokio::test]
+async fn a_task_that_is_bound_to_a_node_that_is_lost_waits_again() {
+    let proxy = proxy();
+    let binding = proxy.late.begin(attempt(1), "alice");
+    binding.wants(&proxy.late, &[wish(3)], RUN, &nodes(&["a", "b"]));
+    proxy.late.offered(&id("a"), &offer(attempt(1), 1));
+    proxy.late.offered(&id("b"), &offer(attempt(1), 1));
+    binding.forget(&[id("a")].into());
+    assert_eq!(taken(&binding), ["b"]);
+    let answer = proxy.late.offered(&id("b"), &offer(attempt(1), 9));
+    assert_eq!((answer.bound, answer.waiting), (2, 0));
+}
+
+#[tokio::test]
+async fn room_is_held_for_the_longest_of_the_last_pauses_whatever_call_comes_out_of_turn() {
+    let proxy = proxy();
+    let binding = proxy.late.begin(attempt(1), "alice");
+    let known = nodes(&["a", "b"]);
+    for pause_ms in [0, 1_500, 5] {
+        proxy.now.fetch_add(pause_ms, Ordering::Relaxed);
+        binding.wants(&proxy.late, &[wish(9)], RUN, &known);
+    }
+    let answer = proxy.late.offered(&id("a"), &offer(attempt(1), 1));
+    assert!((2_500..4_000).contains(&answer.within_ms), "{answer:?}");
+}
+
+#[tokio::test]
 async fn with_nothing_wanted_and_after_the_end_nothing_is_bound() {
     let proxy = proxy();
     let binding = proxy.late.begin(attempt(1), "alice");

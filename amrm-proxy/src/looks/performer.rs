@@ -89,7 +89,10 @@ impl Performer<DistributedScheduler> for AttemptLooks {
             Effect::WantNodes { cluster } => looks.want_nodes(cluster),
             Effect::Listed(nodes) => shared.directory().listed(&nodes, now()),
             Effect::Chose(choices) => lock(&shared.choices).remember(choices),
-            Effect::Gone(nodes) => shared.directory().gone(&nodes),
+            Effect::Gone(nodes) => {
+                self.binding.forget(&nodes);
+                shared.directory().gone(&nodes);
+            }
             Effect::ResourceManager { epoch } => looks.note_resource_manager(epoch),
         }
     }
