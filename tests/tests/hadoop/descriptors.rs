@@ -196,10 +196,13 @@ fn method_differences(
     found
 }
 
+/// Package of what agents tell each other, of which Hadoop knows nothing.
+const OUR_PACKAGE: &str = "nm_agent";
+
 fn ours() -> Definitions {
-    Definitions::of(
-        FileDescriptorSet::decode(wire::DESCRIPTORS).expect("our own descriptors decode"),
-    )
+    let mut set = FileDescriptorSet::decode(wire::DESCRIPTORS).expect("our own descriptors decode");
+    set.file.retain(|file| file.package() != OUR_PACKAGE);
+    Definitions::of(set)
 }
 
 fn hadoops() -> Definitions {
