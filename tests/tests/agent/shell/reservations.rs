@@ -6,12 +6,14 @@ use tests::wait;
 use crate::shell::cluster::{Cluster, DEADLINE, ended, row};
 use crate::shell::looks::{PLACEMENT, series, start};
 
-/// Returns the lines about how a node was chosen, of all containers of the job.
-fn waits_on_nodes(cluster: &Cluster) -> Result<f64, String> {
-    series(
-        cluster,
-        "nm_agent_containers_queued{execution_type=\"OPPORTUNISTIC\"} ",
-    )
+/// Returns the opportunistic containers that wait on the first node, and those that run there. A
+/// series that is not there would be 0 as well; the second one shows that names are right.
+fn waiting_and_running(cluster: &Cluster) -> Result<[f64; 2], String> {
+    let of = |what: &str| {
+        let name = format!("nm_agent_containers_{what}{{execution_type=\"opportunistic\"}} ");
+        series(cluster, &name)
+    };
+    Ok([of("queued")?, of("running")?])
 }
 
 #[test]
@@ -25,7 +27,7 @@ fn tasks_wait_at_the_proxy_and_go_to_the_node_that_has_room_first() {
     // The queue of the node has a place, and nobody waits in it.
     let bound = "nm_agent_amrmproxy_bound_containers_total ";
     assert_eq!(series(&cluster, bound), Ok(2.0));
-    assert_eq!(waits_on_nodes(&cluster), Ok(0.0));
+    assert_eq!(waiting_and_running(&cluster), Ok([0.0, 2.0]));
     for _ in 0..2 {
         // Masters here would need a proxy of their own.
         let without = |site: &mut Properties| {
