@@ -15,7 +15,6 @@
 //! longer each time. Where most nodes rest, containers are placed by looks.
 
 mod attempt;
-mod rests;
 #[cfg(test)]
 mod tests;
 
@@ -25,18 +24,26 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use records::{ApplicationAttemptId, MonoMillis, NodeId};
-use sched::{Digest, KnownNodes, Offer, OfferAnswer, Reservation};
+use sched::{Digest, KnownNodes, Offer, OfferAnswer, Reservation, Rests};
 use sha2::{Digest as _, Sha256};
 use wire::rpc::BoxFuture;
 
 pub(crate) use self::attempt::AttemptBinding;
-use self::rests::Rests;
 use crate::node_lists::lock;
 use crate::pipeline::ReadClock;
 
 /// Longest time that a call waits for the first offers after it has reserved. Nodes with room
 /// answer within a millisecond or two.
 pub(crate) const OFFERS_WAIT_MAX: Duration = Duration::from_millis(3);
+
+/// First rest, in milliseconds, of a node that takes no reservations.
+const REST_MS: u64 = 30_000;
+
+/// Longest rest. Java's nodes write a line to their log for each attempt to call them.
+const REST_MAX_MS: u64 = 3_600_000;
+
+/// Most nodes whose rests are remembered.
+const RESTS_MAX: usize = 20_000;
 
 /// Outcome of a reservation that was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +72,8 @@ pub(crate) struct LateBinding(Arc<Shared>);
 struct Shared {
     sender: Option<Arc<dyn ReservationSender>>,
     attempts: Mutex<BTreeMap<ApplicationAttemptId, Arc<AttemptBinding>>>,
-    rests: Mutex<Rests>,
+    /// Nodes that take no reservations.
+    rests: Mutex<Rests<NodeId>>,
     clock: Arc<ReadClock>,
 }
 
@@ -84,7 +92,7 @@ impl LateBinding {
         Self(Arc::new(Shared {
             sender,
             attempts: Mutex::default(),
-            rests: Mutex::default(),
+            rests: Mutex::new(Rests::new(REST_MS, REST_MAX_MS, RESTS_MAX)),
             clock,
         }))
     }
@@ -118,21 +126,11 @@ impl LateBinding {
         if self.0.sender.is_none() {
             return false;
         }
-        let rests = lock(&self.0.rests);
-        if rests.is_empty() {
-            return true;
-        }
-        let now = self.now();
-        let (mut all, mut resting) = (0_usize, 0_usize);
-        for known in nodes.iter() {
-            all += 1;
-            resting += usize::from(rests.has(&known.node().node_id, now));
-        }
-        2 * resting <= all
+        // Each call asks, so that the nodes themselves are not visited.
+        2 * self.rests().count(self.now()) <= nodes.len()
     }
 
-    /// Returns whether a node gets no reservations at present.
-    fn rests(&self) -> MutexGuard<'_, Rests> {
+    fn rests(&self) -> MutexGuard<'_, Rests<NodeId>> {
         lock(&self.0.rests)
     }
 
@@ -147,7 +145,7 @@ impl LateBinding {
                 let outcome = sent.await;
                 let now = binding.now();
                 match outcome {
-                    Ok(()) => binding.rests().ended(&node),
+                    Ok(()) => binding.rests().forget(&node),
                     Err(ReserveFailure::Refused) => {}
                     Err(ReserveFailure::NotTaken) => {
                         tracing::debug!(%node, "a node takes no reservations");

@@ -56,6 +56,7 @@ mod queue_order;
 mod random;
 mod rate;
 mod reservation;
+mod rests;
 mod retry;
 mod run_profile;
 mod run_times;
@@ -106,6 +107,7 @@ pub use reservation::{
     RESERVATIONS_OF_USER_MAX, RESERVATIONS_PER_TASK, RESERVED_NODES_MAX, Reservation,
     ReservationTable, ReserveError,
 };
+pub use rests::Rests;
 pub use retry::{ContainerRetryContext, FAILURES_IN_WINDOW_MAX, GrantedRetries, RetryOn};
 pub use run_profile::{Digest, Hinter, LearntCommand, LearntRuns, RunProfile};
 pub use utilization::VmemPmemRatio;

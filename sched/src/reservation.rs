@@ -35,7 +35,6 @@
 
 mod binder;
 mod held;
-mod rests;
 mod table;
 #[cfg(test)]
 mod tests;

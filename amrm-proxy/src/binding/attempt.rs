@@ -23,7 +23,7 @@ const START_MS: u64 = 500;
 /// pause that counts.
 const FIRST_PAUSE_MS: u64 = 1_000;
 
-/// What became of a call's wishes.
+/// Outcome of a call's wishes.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     /// Whether it has reserved, or renewed, so that offers may come soon.

@@ -5,14 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ApplicationAttemptId, MonoMillis, Resource};
 
 use super::held::HeldRooms;
-use super::rests::Rests;
 use super::{
     AnswerError, HELD_MAX_MS, OFFER_LIFE_MS, Offer, OfferAnswer, OfferId, RESERVATION_LIFE_MS,
     RESERVATIONS_MAX, RESERVATIONS_OF_ATTEMPT_MAX, RESERVATIONS_OF_USER_MAX, Reservation,
     ReserveError, SizeKey,
 };
 use crate::look::fitting;
+use crate::rests::Rests;
 use crate::run_profile::Digest;
+
+/// Longest rest, in milliseconds, of an attempt for which room was held in vain. The first one is
+/// as long as room is held.
+const REST_MAX_MS: u64 = 300_000;
 
 /// Attempt with the size of its containers.
 type Key = (ApplicationAttemptId, SizeKey);
@@ -65,7 +69,8 @@ pub struct ReservationTable<P> {
     by_told: BTreeSet<(MonoMillis, Key)>,
     of_users: BTreeMap<Digest, usize>,
     held: HeldRooms<P>,
-    rests: Rests,
+    /// Attempts for which room was held in vain.
+    rests: Rests<ApplicationAttemptId>,
     last_offer: u64,
 }
 
@@ -83,7 +88,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
             by_told: BTreeSet::new(),
             of_users: BTreeMap::new(),
             held: HeldRooms::new(),
-            rests: Rests::new(),
+            rests: Rests::new(HELD_MAX_MS, REST_MAX_MS, RESERVATIONS_MAX),
             last_offer: 0,
         }
     }
@@ -190,7 +195,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
         if free.memory_mb == 0 || free.vcores == 0 {
             return None;
         }
-        let fits = |key: &Key| key.1.size().fits_in(free) && !self.rests.has(key.0, now);
+        let fits = |key: &Key| key.1.size().fits_in(free) && !self.rests.has(&key.0, now);
         let due = self
             .by_due
             .iter()
@@ -262,7 +267,8 @@ impl<P: Clone + Ord> ReservationTable<P> {
     /// Notes that a container of an attempt has come, for which room may be held: from now on it
     /// counts as what the node has. Returns whether room was held.
     pub fn arrived(&mut self, attempt: ApplicationAttemptId, size: Resource) -> bool {
-        self.rests.came(attempt);
+        // A rest goes on, so that nobody buys room with one container of many.
+        self.rests.worked(&attempt);
         self.held.release(attempt, size.into())
     }
 
@@ -273,7 +279,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
             self.remove(key);
         }
         self.held.forget(attempt);
-        self.rests.forget(attempt);
+        self.rests.forget(&attempt);
     }
 
     /// Removes what is over: reservations without news, offers without an answer with their

@@ -80,6 +80,12 @@ impl KnownNodes {
         self.default.is_empty() && self.named.is_empty()
     }
 
+    /// Returns the number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.default.len() + self.named.values().map(Vec::len).sum::<usize>()
+    }
+
     /// Returns all nodes, those of the default partition first.
     pub fn iter(&self) -> impl Iterator<Item = &KnownNode> {
         self.default.iter().chain(self.named.values().flatten())
