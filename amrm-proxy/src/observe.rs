@@ -49,7 +49,7 @@ pub struct LookNumbers {
 pub struct BindNumbers {
     /// Whether the call has reserved, and so waited for offers.
     pub reserved: bool,
-    /// Containers that go with the call.
+    /// Containers of the call on nodes that had offered room.
     pub placed: u32,
     /// Time that the call has waited.
     pub took: Duration,

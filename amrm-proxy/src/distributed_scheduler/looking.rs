@@ -30,7 +30,7 @@ pub enum Effect {
     /// Reserve for what is wanted before the request goes on, and take what is bound. The answer is
     /// [`News::Bound`]. Nothing wanted: all reservations are void, and there is no answer.
     Bind {
-        /// What is wanted, the most urgent first.
+        /// Containers that are wanted, the most urgent ones first.
         wishes: Vec<Wish>,
         /// Expected run of a container.
         run: ExpectedRun,
@@ -117,6 +117,7 @@ impl Looking {
     pub(super) fn set_placement(&mut self, placement: Placement) {
         *self = Self {
             cluster: self.cluster,
+            has_reserved: self.has_reserved,
             ..Self::new(placement)
         };
     }
@@ -178,6 +179,7 @@ impl DistributedScheduler {
         if *binds_late {
             return self.bind_first(&Arc::clone(nodes), context, own);
         }
+        Self::void_reservations(&mut self.looking.has_reserved, own);
         let plan = match answers_looks {
             true => self.allocator.plan_looks(nodes, now),
             false => self.allocator.plan_unseen(nodes, now),
@@ -199,7 +201,7 @@ impl DistributedScheduler {
             unseen: outcome.unseen,
             ..LookNumbers::default()
         };
-        own.push(self.chosen(Some(&numbers), &BTreeMap::new(), context));
+        own.push(self.chosen(&numbers, &BTreeMap::new(), |_| false, context));
         chain.push(Action::Observe(Observation::Looked(numbers)));
         LookFirst::Placed
     }
@@ -215,10 +217,7 @@ impl DistributedScheduler {
         let wishes = self.allocator.wishes(nodes, now);
         let is_nothing = wishes.as_ref().is_none_or(Vec::is_empty);
         if self.allocator.asks().is_empty() {
-            if std::mem::take(&mut self.looking.has_reserved) {
-                let (wishes, run) = (Vec::new(), ExpectedRun::AtLeast(0));
-                own.push(Effect::Bind { wishes, run });
-            }
+            Self::void_reservations(&mut self.looking.has_reserved, own);
             return LookFirst::NotUsed;
         }
         let Some(wishes) = wishes.filter(|_| !is_nothing) else {
@@ -240,6 +239,14 @@ impl DistributedScheduler {
         LookFirst::Ordered
     }
 
+    /// Has nothing bound any more, if anything may be.
+    fn void_reservations(has_reserved: &mut bool, own: &mut Vec<Effect>) {
+        if std::mem::take(has_reserved) {
+            let (wishes, run) = (Vec::new(), ExpectedRun::AtLeast(0));
+            own.push(Effect::Bind { wishes, run });
+        }
+    }
+
     /// Allocates containers on the nodes to which tasks are bound, and adds them to the request.
     pub(super) fn place_bound(
         &mut self,
@@ -254,18 +261,24 @@ impl DistributedScheduler {
             return;
         }
         let mut plan = self.looking.plan.take();
-        if let Some((plan, looks)) = plan.as_mut().zip(bound.looks) {
-            for (position, load) in looks.answers {
-                plan.hears(position, load);
-            }
-        }
+        let looked = plan.as_mut().zip(bound.looks);
+        let (numbers, seen) =
+            looked.map_or_else(Default::default, |(plan, looks)| hear(plan, &looks));
+        let nodes = bound.nodes.iter().flat_map(|bound| &bound.nodes);
+        let nodes: BTreeSet<NodeId> = nodes.map(|known| known.node().node_id.clone()).collect();
+        let had_offered = |node: &NodeId| nodes.contains(node);
         let now = context.now.mono;
         let left = self.allocator.allocate_bound(bound.nodes, plan, now);
         if !left.is_empty() {
             own.push(Effect::Unbound(left));
         }
-        let placed = u32::try_from(self.allocator.unconfirmed().len()).unwrap_or(u32::MAX);
-        own.push(self.chosen(None, &BTreeMap::new(), context));
+        let placed = self.allocator.unconfirmed().iter();
+        let placed = placed.filter(|given| had_offered(&given.container.node_id));
+        let placed = u32::try_from(placed.count()).unwrap_or(u32::MAX);
+        own.push(self.chosen(&numbers, &seen, had_offered, context));
+        if numbers.asked > 0 {
+            chain.push(Action::Observe(Observation::Looked(numbers)));
+        }
         chain.push(Action::Observe(Observation::Bound(BindNumbers {
             reserved: bound.reserved,
             placed,
@@ -297,15 +310,7 @@ impl DistributedScheduler {
         let Some(mut plan) = self.looking.plan.take() else {
             return;
         };
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let (asked, answered) = (count(looks.asked), count(looks.answers.len()));
-        let mut seen = BTreeMap::new();
-        for (position, load) in looks.answers {
-            plan.hears(position, load);
-            if let (LookAnswer::Seen(sight), Some(known)) = (load, plan.nodes().get(position)) {
-                seen.insert(known.node().node_id.clone(), sight);
-            }
-        }
+        let (heard, seen) = hear(&mut plan, &looks);
         for position in looks.late {
             let free = Resource::new(0, 0);
             plan.hears(position, LookAnswer::Unknown { free });
@@ -313,30 +318,29 @@ impl DistributedScheduler {
         let (limit, now) = (looks.max_queue_length, context.now.mono);
         let outcome = self.allocator.allocate_seen(plan, limit, now);
         let numbers = LookNumbers {
-            asked,
-            answered,
             held_back: outcome.held_back,
             unseen: outcome.unseen,
-            took: looks.took,
+            ..heard
         };
-        own.push(self.chosen(Some(&numbers), &seen, context));
+        own.push(self.chosen(&numbers, &seen, |_| false, context));
         chain.push(Action::Observe(Observation::Looked(numbers)));
         self.send_placed(request, context, chain);
     }
 
-    /// Returns how the nodes of the containers that were just placed have been chosen. `numbers`:
-    /// the looks; `None`: the nodes had offered room.
+    /// Returns how the nodes of the containers that were just placed have been chosen: by looks, or
+    /// because they `had_offered` room.
     fn chosen(
         &self,
-        numbers: Option<&LookNumbers>,
+        numbers: &LookNumbers,
         seen: &BTreeMap<NodeId, Sight>,
+        had_offered: impl Fn(&NodeId) -> bool,
         context: &Context<'_>,
     ) -> Effect {
-        let looks = numbers.map(|numbers| CallLooks {
+        let looks = CallLooks {
             asked: numbers.asked,
             answered: numbers.answered,
             held_back: numbers.held_back,
-        });
+        };
         let placed = self.allocator.unconfirmed().iter();
         let choices = placed.map(|DistributedAllocation { container, .. }| Choice {
             container: container.container_id.name(),
@@ -344,9 +348,29 @@ impl DistributedScheduler {
             size: container.resource,
             node: container.node_id.clone(),
             sight: seen.get(&container.node_id).copied(),
-            looks,
+            looks: (!had_offered(&container.node_id)).then_some(looks),
             at: context.now.wall,
         });
         Effect::Chose(choices.collect())
     }
+}
+
+/// Passes what looks showed on to their plan. Returns how many were made and answered, and the
+/// loads of nodes.
+fn hear(plan: &mut LookPlan, looks: &Looks) -> (LookNumbers, BTreeMap<NodeId, Sight>) {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let mut seen = BTreeMap::new();
+    for (position, load) in &looks.answers {
+        plan.hears(*position, *load);
+        if let (LookAnswer::Seen(sight), Some(known)) = (load, plan.nodes().get(*position)) {
+            seen.insert(known.node().node_id.clone(), *sight);
+        }
+    }
+    let numbers = LookNumbers {
+        asked: count(looks.asked),
+        answered: count(looks.answers.len()),
+        took: looks.took,
+        ..LookNumbers::default()
+    };
+    (numbers, seen)
 }

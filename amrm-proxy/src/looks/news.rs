@@ -31,7 +31,7 @@ pub struct Looks {
     pub took: Duration,
 }
 
-/// What is bound for a call.
+/// Nodes for the containers of a call under late binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
     /// Nodes to which tasks are bound.

@@ -29,7 +29,7 @@ const ANSWER_MS: std::ops::RangeInclusive<u64> = 0..=700;
 /// Size of a container of which nothing has come here.
 const SIZE: Resource = Resource::new(1_024, 1);
 
-/// What the proxies know.
+/// Memory of the proxies.
 #[derive(Debug)]
 pub(super) struct Proxies {
     random: Random,

@@ -40,7 +40,7 @@ impl Agent {
         context: &mut Context,
     ) -> Self {
         let mut found = FoundState::from_contents(SPACES.map(|space| ground.disk.records(space)));
-        // Of a copy, so that everything else stays as without proxies.
+        // The seed comes from a copy, so that everything else stays as without proxies.
         let seed = ground.random.clone().seed();
         let proxies = Streams::new(seed).stream("proxies", incarnation.into());
         let mut agent = Self::new(node, incarnation, clock, (config, proxies), &mut found);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sched::{KnownNode, KnownNodes, LookAnswer, Placement, Sight};
+use sched::{BoundNodes, KnownNode, KnownNodes, LookAnswer, Placement, Sight};
 
 use super::*;
 use crate::interceptor::Pass;
-use crate::looks::{KnownView, Looks};
-use crate::observe::LookNumbers;
+use crate::looks::{Bound, KnownView, Looks};
+use crate::observe::{BindNumbers, LookNumbers};
 
 /// An attempt under `placement` = `look` whose calls the test takes through the hooks.
 struct Looker {
@@ -122,14 +122,33 @@ impl Looker {
             max_queue_length: Some(late_count),
             took: Duration::from_millis(2),
         };
+        self.answer_by(News::Looked(looks), request);
+    }
+
+    fn answer_by(&mut self, answer: News, request: &mut Request) {
         let keys = keys(1);
         let context = Context {
             keys: Some(&keys),
             ..context(self.now_ms)
         };
-        let answer = News::Looked(looks);
         self.scheduler
             .on_answer(answer, request, &context, &mut self.requested.actions());
+    }
+
+    fn hear(&mut self, news: News) {
+        let context = context(self.now_ms);
+        let mut requested = Requested::new();
+        self.scheduler
+            .on_event(news, &context, &mut requested.actions());
+    }
+
+    /// Has containers bound late on these nodes from now on, or placed by looks.
+    fn bind_late(&mut self, hosts: &[&str], binds_late: bool) {
+        self.hear(News::Nodes(KnownView {
+            binds_late,
+            nodes: known(hosts),
+            answers_looks: true,
+        }));
     }
 
     /// Returns what the request has announced to the ResourceManager.
@@ -324,4 +343,92 @@ fn other_placements_order_nothing() {
         &mut requested.actions(),
     );
     assert!(matches!(requested.own[..], [Effect::Publish(_)]));
+}
+
+/// Returns the numbers of containers that are wanted by an order to bind; `None`: there is none.
+fn wishes(ordered: &[Effect]) -> Option<Vec<u32>> {
+    ordered.iter().find_map(|effect| {
+        let Effect::Bind { wishes, .. } = effect else {
+            return None;
+        };
+        Some(wishes.iter().map(|wish| wish.wanted).collect())
+    })
+}
+
+#[test]
+fn reservations_are_void_when_nothing_is_wanted_or_containers_are_placed_in_another_way() {
+    for binds_late in [true, false] {
+        let mut looker = Looker::new(&["a", "b"], true);
+        looker.bind_late(&["a", "b"], true);
+        assert_eq!(wishes(&looker.request(0, 2).1), Some(vec![2]));
+        looker.bind_late(&["a", "b"], binds_late);
+        let wanted = if binds_late { 0 } else { 2 };
+        assert_eq!(wishes(&looker.request(1, wanted).1), Some(vec![]));
+        // Once is enough.
+        assert_eq!(wishes(&looker.request(2, wanted).1), None);
+    }
+}
+
+#[test]
+fn what_is_bound_and_what_was_looked_at_beside_it_are_counted_and_explained_apart() {
+    let mut looker = Looker::new(&["a", "java"], true);
+    looker.bind_late(&["a", "java"], true);
+    looker.hear(News::Others(known(&["java"])));
+    let (mut request, ordered) = looker.request(0, 2);
+    assert!(ordered.contains(&Effect::Look(known(&["java"]).iter().cloned().collect())));
+    let size = Resource::new(256, 1);
+    let sight = Sight {
+        running: 3,
+        queued: 0,
+        free: size,
+        seen_at: records::MonoMillis(looker.now_ms),
+    };
+    let took = Duration::from_millis(2);
+    let bound = Bound {
+        nodes: vec![BoundNodes {
+            partition: String::new(),
+            size,
+            nodes: known(&["a"]).iter().cloned().collect(),
+        }],
+        looks: Some(Looks {
+            answers: vec![(0, LookAnswer::Seen(sight))],
+            late: Vec::new(),
+            asked: 1,
+            max_queue_length: None,
+            took,
+        }),
+        reserved: true,
+        took,
+    };
+    looker.answer_by(News::Bound(bound), &mut request);
+    let own = std::mem::take(&mut looker.requested.own);
+    let chosen = own.into_iter().find_map(|effect| {
+        let Effect::Chose(choices) = effect else {
+            return None;
+        };
+        Some(choices)
+    });
+    let explained = chosen.unwrap().into_iter();
+    let explained: Vec<_> = explained
+        .map(|choice| (choice.node.host, choice.looks.is_some(), choice.sight))
+        .collect();
+    assert_eq!(
+        explained,
+        [
+            ("a".to_owned(), false, None),
+            ("java".to_owned(), true, Some(sight))
+        ]
+    );
+    looker.assert_looked(LookNumbers {
+        asked: 1,
+        answered: 1,
+        took,
+        ..LookNumbers::default()
+    });
+    let bound = Action::Observe(Observation::Bound(BindNumbers {
+        reserved: true,
+        placed: 1,
+        took,
+    }));
+    assert!(looker.requested.chain.contains(&bound));
 }
