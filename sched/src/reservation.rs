@@ -35,6 +35,7 @@
 
 mod binder;
 mod held;
+mod shares;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ pub use self::binder::Binder;
 pub use self::table::ReservationTable;
 use crate::run_profile::Digest;
 
-/// Most reservations of a node. At about 400 bytes each they take 1.6 MiB at most.
+/// Most reservations of a node. At about 450 bytes each they take 1.8 MiB at most.
 pub const RESERVATIONS_MAX: usize = 4_096;
 
 /// Most reservations of one user at a node.
@@ -130,7 +131,7 @@ pub enum ReserveError {
     /// The user has as many as he may have.
     #[error("the user has {RESERVATIONS_OF_USER_MAX} reservations on this node")]
     UserFull,
-    /// The node has as many as it may have.
+    /// The node has as many as it may have, and no user has more than this one would have.
     #[error("the node has {RESERVATIONS_MAX} reservations")]
     NodeFull,
 }

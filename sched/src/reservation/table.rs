@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use records::{ApplicationAttemptId, MonoMillis, Resource};
 
 use super::held::HeldRooms;
+use super::shares::Shares;
 use super::{
     AnswerError, HELD_MAX_MS, OFFER_LIFE_MS, Offer, OfferAnswer, OfferId, RESERVATION_LIFE_MS,
     RESERVATIONS_MAX, RESERVATIONS_OF_ATTEMPT_MAX, RESERVATIONS_OF_USER_MAX, Reservation,
@@ -19,7 +20,7 @@ use crate::run_profile::Digest;
 const REST_MAX_MS: u64 = 300_000;
 
 /// Attempt with the size of its containers.
-type Key = (ApplicationAttemptId, SizeKey);
+pub(super) type Key = (ApplicationAttemptId, SizeKey);
 
 #[derive(Clone, Debug)]
 struct Entry<P> {
@@ -67,7 +68,7 @@ pub struct ReservationTable<P> {
     by_due: BTreeSet<(u64, Key)>,
     /// Every entry by the time of the last news.
     by_told: BTreeSet<(MonoMillis, Key)>,
-    of_users: BTreeMap<Digest, usize>,
+    shares: Shares,
     held: HeldRooms<P>,
     /// Attempts for which room was held in vain.
     rests: Rests<ApplicationAttemptId>,
@@ -86,7 +87,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
             by_left: BTreeSet::new(),
             by_due: BTreeSet::new(),
             by_told: BTreeSet::new(),
-            of_users: BTreeMap::new(),
+            shares: Shares::new(),
             held: HeldRooms::new(),
             rests: Rests::new(HELD_MAX_MS, REST_MAX_MS, RESERVATIONS_MAX),
             last_offer: 0,
@@ -120,7 +121,8 @@ impl<P: Clone + Ord> ReservationTable<P> {
     ///
     /// # Errors
     /// The size is none, or the reservation would be one too many. Nothing has changed then, but
-    /// that what is over has expired and what is given back is free.
+    /// that what is over has expired and what is given back is free. On a full node the user with
+    /// the most reservations loses one to a user who has fewer.
     pub fn reserve(
         &mut self,
         from: P,
@@ -144,7 +146,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
             return Ok(());
         }
         if before.is_none() {
-            self.check_bounds(attempt, user)?;
+            self.make_place(attempt, user)?;
         }
         let (since, offered) = before.map_or((now, 0), |entry| (entry.since, entry.offered));
         let entry = Entry {
@@ -160,20 +162,21 @@ impl<P: Clone + Ord> ReservationTable<P> {
         Ok(())
     }
 
-    fn check_bounds(
-        &self,
+    /// Sees to it that there is a place for one more.
+    fn make_place(
+        &mut self,
         attempt: ApplicationAttemptId,
         user: Digest,
     ) -> Result<(), ReserveError> {
         if self.of_attempt(attempt).count() >= RESERVATIONS_OF_ATTEMPT_MAX {
             return Err(ReserveError::AttemptFull);
         }
-        let of_user = self.of_users.get(&user).copied().unwrap_or(0);
-        if of_user >= RESERVATIONS_OF_USER_MAX {
+        if self.shares.count(&user) >= RESERVATIONS_OF_USER_MAX {
             return Err(ReserveError::UserFull);
         }
         if self.entries.len() >= RESERVATIONS_MAX {
-            return Err(ReserveError::NodeFull);
+            let loser = self.shares.gives_way(&user);
+            self.remove(loser.ok_or(ReserveError::NodeFull)?);
         }
         Ok(())
     }
@@ -336,7 +339,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
             self.by_due.insert((self.due_ms(&entry), key));
         }
         self.by_told.insert((entry.told, key));
-        *self.of_users.entry(entry.user).or_default() += 1;
+        self.shares.insert(entry.user, entry.left_ms(), key);
         self.entries.insert(key, entry);
     }
 
@@ -345,12 +348,7 @@ impl<P: Clone + Ord> ReservationTable<P> {
         self.by_left.remove(&(entry.left_ms(), entry.since, key));
         self.by_due.remove(&(self.due_ms(&entry), key));
         self.by_told.remove(&(entry.told, key));
-        if let Some(count) = self.of_users.get_mut(&entry.user) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_users.remove(&entry.user);
-            }
-        }
+        self.shares.remove(entry.user, entry.left_ms(), key);
         Some(entry)
     }
 }

@@ -275,14 +275,42 @@ fn reservations_are_bounded_by_attempt_user_and_node_and_news_of_one_are_always_
         assert_eq!(reserve(number, 0, 1), Ok(()));
     }
     assert_eq!(reserve(of_user, 0, 1), Err(ReserveError::UserFull));
-    let all = i32::try_from(RESERVATIONS_MAX).unwrap();
-    for number in of_user..all {
-        let of = number.cast_unsigned();
-        assert_eq!(reserve(number, of, 1), Ok(()));
+}
+
+#[test]
+fn on_a_full_node_each_user_gets_his_share_and_the_fullest_loses_what_would_come_last() {
+    let mut table = table();
+    let mut reserve = |number, of, waiting| {
+        let wish = Reservation {
+            user: user(of),
+            ..wish(number, waiting, 1)
+        };
+        table.reserve(PROXY, &wish, MonoMillis(0))
+    };
+    // Four users take all places, each with attempts of ever more tasks.
+    let of_user = i32::try_from(RESERVATIONS_OF_USER_MAX).unwrap();
+    for number in 0..4 * of_user {
+        let (of, waiting) = (number / of_user, number % of_user + 1);
+        let taken = reserve(number, of.cast_unsigned(), waiting.cast_unsigned());
+        assert_eq!(taken, Ok(()));
     }
-    assert_eq!(reserve(all, 1, 1), Err(ReserveError::NodeFull));
-    assert_eq!(reserve(all - 1, 1, 1), Ok(()));
+    let share = i32::try_from(RESERVATIONS_MAX / 5).unwrap();
+    for number in 0..share {
+        assert_eq!(reserve(4 * of_user + number, 9, 1), Ok(()), "{number}");
+    }
+    assert_eq!(reserve(5 * of_user, 9, 1), Err(ReserveError::NodeFull));
+    assert_eq!(reserve(0, 0, 2), Ok(()), "news of one that is there");
     assert_eq!(table.len(), RESERVATIONS_MAX);
+    // The attempts of each with the least left are there.
+    let mut had = |number| {
+        let before = table.len();
+        table.forget(attempt(number));
+        before - table.len()
+    };
+    for first in (0..4).map(|of| of * of_user) {
+        let found = [had(first + share - 1), had(first + share + 1)];
+        assert_eq!(found, [1, 0], "from {first}");
+    }
 }
 
 #[test]
