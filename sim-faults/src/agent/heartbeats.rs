@@ -140,6 +140,7 @@ impl Agent {
                         self.observe_orders(&orders, context);
                         spoil_orders(&mut orders, &delivery, context);
                         self.shell.core.heartbeat_answered(&delivery, *orders, now);
+                        self.capacity_is_known(now.mono);
                         self.settle(ground, context);
                         self.observe_queue(context);
                         context.check(self.told.compare(self.node, &self.shell.core));

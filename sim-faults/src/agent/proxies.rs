@@ -2,14 +2,18 @@
 //! What they do takes no container away and gives none; nothing but the core sees it.
 
 use node_core::WorkerEvent;
-use records::{ApplicationAttemptId, ApplicationId, NodeId, Resource};
-use sched::{ContainerSpec, Digest, ExpectedRun, Offer, OfferAnswer, OfferId, Reservation};
+use records::{ApplicationAttemptId, ApplicationId, MonoMillis, NodeId, Resource};
+use sched::{
+    ContainerSpec, Digest, ExpectedRun, HELD_MAX_MS, OFFER_LIFE_MS, Offer, OfferAnswer, OfferId,
+    Reservation,
+};
 use sim::Random;
 
 use super::Agent;
 use crate::context::Context;
 use crate::event::AgentEvent;
 use crate::finding::{Checked, Finding};
+use crate::scenario::CAPACITY;
 
 /// Nodes with proxies.
 const PROXIES: u64 = 4;
@@ -35,11 +39,40 @@ pub(super) struct Proxies {
     random: Random,
     /// Attempt and size of the container that was launched here last.
     last: Option<(ApplicationAttemptId, Resource)>,
+    /// Capacity of the node.
+    capacity: Resource,
+    /// Capacity before that, and the time until which room may be held that was offered then.
+    before: (Resource, MonoMillis),
 }
 
 impl Proxies {
     pub(super) const fn new(random: Random) -> Self {
-        Self { random, last: None }
+        Self {
+            random,
+            last: None,
+            capacity: CAPACITY,
+            before: (CAPACITY, MonoMillis(0)),
+        }
+    }
+
+    /// Notes the capacity of the node. A ResourceManager that makes it smaller takes nothing of
+    /// what was held before.
+    fn capacity_is(&mut self, capacity: Resource, now: MonoMillis) {
+        if capacity != self.capacity {
+            let until = MonoMillis(now.0 + OFFER_LIFE_MS + HELD_MAX_MS);
+            self.before = (self.capacity, until);
+            self.capacity = capacity;
+        }
+    }
+
+    /// Returns the most that may be held.
+    fn held_max(&self, now: MonoMillis) -> Resource {
+        let (before, until) = self.before;
+        if now < until && self.capacity.fits_in(before) {
+            before
+        } else {
+            self.capacity
+        }
     }
 
     /// Notes a container that is launched: its attempt may reserve.
@@ -111,7 +144,8 @@ impl Agent {
 
     /// Has the proxy that gets an offer answer it.
     pub(super) fn answer_offer(&mut self, offer: &Offer<NodeId>, context: &mut Context) {
-        context.check(self.room_is_held());
+        let now = self.now(context).mono;
+        context.check(self.room_is_held(now));
         let random = &mut self.proxies.random;
         if random.chance(UNANSWERED) {
             return;
@@ -136,16 +170,23 @@ impl Agent {
         context.agent_in(delay, self.node, self.incarnation, event);
     }
 
+    /// Has the proxies know the capacity of the node, before what changed it has other effects.
+    pub(super) fn capacity_is_known(&mut self, now: MonoMillis) {
+        let capacity = self.shell.core.numbers().total;
+        self.proxies.capacity_is(capacity, now);
+    }
+
     /// Checks that no more is held than the node has.
-    fn room_is_held(&self) -> Checked {
-        let numbers = self.shell.core.numbers();
-        match numbers.held.fits_in(numbers.total) {
-            true => Ok(()),
-            false => Err(Finding {
-                what: format!("{} is held on a node of {}", numbers.held, numbers.total),
-                containers: Vec::new(),
-                node: Some(self.node),
-            }),
+    fn room_is_held(&mut self, now: MonoMillis) -> Checked {
+        self.capacity_is_known(now);
+        let (held, most) = (self.shell.core.numbers().held, self.proxies.held_max(now));
+        if held.fits_in(most) {
+            return Ok(());
         }
+        Err(Finding {
+            what: format!("{held} is held on a node of {most}"),
+            containers: Vec::new(),
+            node: Some(self.node),
+        })
     }
 }
