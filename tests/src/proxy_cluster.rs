@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use records::{ApplicationAttemptId, ApplicationId, ContainerName};
+use records::{ApplicationAttemptId, ApplicationId, ContainerName, Resource};
 use wire::credentials::Credentials;
 use wire::proto::hadoop_yarn::RemoteNodeProto;
 use wire::token::{Token, kind};
@@ -26,6 +26,9 @@ use test_support::scripted::{Script, ScriptedAm, ScriptedRm, ScriptedScheduler};
 
 /// Deadline for an AM's container to be launched, on a machine that is busy building.
 const LAUNCH_DEADLINE: Duration = Duration::from_secs(90);
+
+/// Capacity of the node.
+pub const CAPACITY: Resource = Resource::new(2_000 * 128, 2_000);
 
 /// Command of a master's container.
 pub const SLEEP: &str = "exec sleep 6000";
@@ -110,8 +113,8 @@ impl ProxyCluster {
                     "yarn.nodemanager.amrmproxy.address",
                     format!("localhost:{port}"),
                 )
-                .set("yarn.nodemanager.resource.memory-mb", 2_000 * 128)
-                .set("yarn.nodemanager.resource.cpu-vcores", 2_000)
+                .set("yarn.nodemanager.resource.memory-mb", CAPACITY.memory_mb)
+                .set("yarn.nodemanager.resource.cpu-vcores", CAPACITY.vcores)
                 .set(
                     "yarn.nodemanager.agent.amrmproxy.throttle.calls-per-second",
                     0,

@@ -1,7 +1,7 @@
 //! Hadoop's ResourceManager with a node for masters and many small ones for their containers.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tests::conf::{Options, Properties};
@@ -13,13 +13,17 @@ use tests::rm::{ResourceManager, RmKind};
 use tests::wait;
 
 use crate::foretold::Delays;
-use crate::{JOBS, LENGTHS_S, PLACES, Seen};
+use crate::workload::{Job as PlannedJob, Workload};
+use crate::{PLACES, Seen};
 
 /// Memory of a place, in MiB.
 const PLACE_MB: u32 = 256;
 
 /// Memory of a master, in MiB: more than a small node has.
 const MASTER_MB: u32 = 2 * PLACES * PLACE_MB;
+
+/// Masters for which their node has room.
+const MASTERS: u32 = 2 * Workload::JOBS_MAX;
 
 /// Deadline for what takes seconds on an idle machine.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -87,7 +91,7 @@ impl Cluster {
         let mut lab = Lab::new(&RmKind::Hadoop, options(setting));
         let rm = ResourceManager::start(&lab, &RmKind::Hadoop);
         let masters = lab.node_site_changed("masters", "localhost", |site| {
-            site.set("yarn.nodemanager.resource.memory-mb", 2 * JOBS * MASTER_MB)
+            site.set("yarn.nodemanager.resource.memory-mb", MASTERS * MASTER_MB)
                 // None of the tasks runs beside them.
                 .set(
                     "yarn.nodemanager.opportunistic-containers-max-queue-length",
@@ -125,10 +129,10 @@ impl Cluster {
 
     /// Returns the delays that the simulation needs, from a job of one short task, and from one of
     /// so many, which warms the nodes up as well.
-    pub(crate) fn delays(&mut self, tasks: u32) -> Delays {
-        let one = self.jobs(1, 1, "true");
+    pub(crate) fn delays(&mut self, tasks: usize) -> Delays {
+        let one = self.run(&Workload::one(vec![0]));
         let before = self.calls();
-        let many = self.jobs(1, tasks, &command());
+        let many = self.run(&Workload::even(1, tasks));
         let heartbeat_s = many.makespan_s / (self.calls() - before).max(1.0);
         Delays {
             start: Duration::from_secs_f64(one.makespan_s),
@@ -142,18 +146,15 @@ impl Cluster {
         self.masters.metric(series).expect("the node tells it")
     }
 
-    /// Runs the jobs, of so many tasks each.
-    pub(crate) fn run(&mut self, tasks: u32) -> Seen {
-        self.jobs(JOBS, tasks, &command())
-    }
-
-    fn jobs(&mut self, jobs: u32, tasks: u32, command: &str) -> Seen {
-        // Their logs have these names.
-        let first = self.submitted;
-        self.submitted += jobs;
-        let shells: Vec<NativeShell> = (first..self.submitted)
-            .map(|job| self.submit(&format!("job-{job}"), tasks, command))
-            .collect();
+    /// Runs the jobs, each from its time on.
+    pub(crate) fn run(&mut self, workload: &Workload) -> Seen {
+        let begin = Instant::now();
+        let mut shells: Vec<NativeShell> = Vec::new();
+        for job in &workload.jobs {
+            let due = begin + Duration::from_millis(job.submit_ms);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            shells.push(self.submit(job));
+        }
         let mut times = Vec::new();
         let mut turned_away = 0;
         for mut shell in shells {
@@ -173,14 +174,17 @@ impl Cluster {
         Seen {
             makespan_s: last - first,
             jobs_s: times.iter().map(|(begin, end)| end - begin).collect(),
-            turned_away: f64::from(turned_away) / f64::from(jobs * tasks),
+            turned_away: f64::from(turned_away) / workload.tasks() as f64,
         }
     }
 
-    fn submit(&self, name: &str, tasks: u32, command: &str) -> NativeShell {
+    fn submit(&mut self, job: &PlannedJob) -> NativeShell {
+        // Its log has this name.
+        let name = format!("job-{}", self.submitted);
+        self.submitted += 1;
         let arguments = [
             "-n",
-            &tasks.to_string(),
+            &job.lengths_ms.len().to_string(),
             "--type",
             "opportunistic",
             "--master-memory",
@@ -190,9 +194,9 @@ impl Cluster {
             "--",
             "sh",
             "-c",
-            command,
+            &command(job),
         ];
-        NativeShell::start(&self.lab, Path::new(AGENT), name, &arguments)
+        NativeShell::start(&self.lab, Path::new(AGENT), &name, &arguments)
     }
 
     /// Runs Hadoop's DistributedShell with so many containers, each of which sleeps for so many
@@ -263,11 +267,16 @@ fn proxy(site: &mut Properties, is_on: bool) {
         .set(DISTRIBUTED, is_on);
 }
 
-/// Returns the command of a task, which sleeps for the length of its turn.
-fn command() -> String {
-    let lengths = LENGTHS_S.map(|length| length.to_string()).join(" ");
-    let turns = LENGTHS_S.len();
-    format!("set -- {lengths}; shift $(( (YARN_SHELL_ID - 1) % {turns} )); exec sleep $1")
+/// Returns the command of a task, which sleeps for its length.
+fn command(job: &PlannedJob) -> String {
+    let lengths = job.lengths_ms.iter();
+    let lengths_s: Vec<String> = lengths
+        .map(|length_ms| format!("{}.{:03}", length_ms / 1_000, length_ms % 1_000))
+        .collect();
+    format!(
+        "set -- {}; shift $(( YARN_SHELL_ID - 1 )); exec sleep $1",
+        lengths_s.join(" ")
+    )
 }
 
 /// Returns a time of an application, in seconds.

@@ -3,13 +3,13 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use job_trace::{Stage, Tasks, TraceJob};
 use simulate::runner::run;
 use simulate::scenario::Scenario;
 use simulate::trace::Loaded;
 
+use crate::PLACES;
 use crate::cluster::Setting;
-use crate::{JOBS, LENGTHS_S, PLACES};
+use crate::workload::Workload;
 
 /// Delays that the real cluster has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +41,18 @@ impl Range {
 /// Figures of the simulated jobs, over ten seeds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Foretold {
-    pub(crate) makespan_s: Range,
+    /// Completion times of jobs.
+    pub(crate) longest_s: Range,
     pub(crate) p50_s: Range,
+    pub(crate) p95_s: Range,
     /// Containers refused or shed, per container.
     pub(crate) turned_away: Range,
 }
 
-/// Simulates the jobs of so many tasks each.
-pub(crate) fn foretell(setting: &Setting, tasks: u32, delays: Delays) -> Foretold {
+/// Simulates the jobs.
+pub(crate) fn foretell(setting: &Setting, workload: &Workload, delays: Delays) -> Foretold {
     let mut scenario = scenario(setting, delays);
-    let loaded = Loaded::read(&scenario, jobs(tasks).map(Ok));
+    let loaded = Loaded::read(&scenario, workload.trace().map(Ok));
     let loaded = loaded.expect("the jobs fit the nodes");
     scenario.workload.loaded = Some(loaded);
     let results = run(&scenario, 1, &AtomicBool::new(false), &mut |_| ());
@@ -64,8 +66,9 @@ pub(crate) fn foretell(setting: &Setting, tasks: u32, delays: Delays) -> Foretol
         )
     };
     Foretold {
-        makespan_s: of(&|figures| figures.value("jct_p99_s")),
+        longest_s: of(&|figures| figures.value("jct_p99_s")),
         p50_s: of(&|figures| figures.value("jct_p50_s")),
+        p95_s: of(&|figures| figures.value("jct_p95_s")),
         turned_away: of(&|figures| figures.value("refused") + figures.value("shed")),
     }
 }
@@ -88,21 +91,4 @@ fn scenario(setting: &Setting, delays: Delays) -> Scenario {
          arm = [{{ policy = \"{placement}\", nodes-used = {listed} }}]\n"
     );
     Scenario::read(&text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
-}
-
-/// Returns the jobs. Their tasks start in this order.
-fn jobs(tasks: u32) -> impl Iterator<Item = TraceJob> {
-    let lengths_s = LENGTHS_S.iter().cycle().take(tasks as usize);
-    let tasks: Vec<Tasks> = lengths_s
-        .map(|length_s| Tasks::of(u64::from(*length_s) * 1_000))
-        .collect();
-    let stage = Stage {
-        after: Vec::new(),
-        tasks,
-    };
-    (1..=JOBS).map(move |number| TraceJob {
-        id: format!("job_{number}"),
-        submit_ms: 0,
-        stages: vec![stage.clone()],
-    })
 }

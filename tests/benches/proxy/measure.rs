@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use wire::proto::hadoop_yarn::ContainerSubStateProto;
 
 use crate::masters::{LastReport, Master, offering};
+use crate::reserved;
 use crate::scraped::Scraped;
 
 /// Nodes that the ResourceManager offers; Hadoop's default.
@@ -89,6 +90,9 @@ pub(crate) struct Figures {
     pub(crate) alone: Calls,
     /// Calls of the only master while an exporter scrapes the node.
     pub(crate) scraped: Scraped,
+    /// Part of a processor that the node uses without reservations, and with [`reserved::PER_S`] a
+    /// second. Hadoop's knows none.
+    pub(crate) reserved: Option<[f64; 2]>,
     /// Calls without asks of the only master, for each of [`LONG_LISTS`], with the node's CPU time
     /// for each in milliseconds.
     pub(crate) long_lists: [(Pairs, f64); 2],
@@ -170,6 +174,8 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
             long_lists(&peers, &mut master, effort).await,
         )
     });
+    let is_ours = *kind != NodeKind::MeasuredJava;
+    let reserved = is_ours.then(|| runtime.block_on(reserved::cost(&peers, effort.period)));
     let (pipeline_kib, launched) = launch_rest(kind, &peers, effort);
     let before = rss_kib(&peers);
     let mut masters = runtime.block_on(Master::register_all(peers.proxy, launched));
@@ -181,6 +187,7 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
         masters: effort.masters,
         alone,
         scraped,
+        reserved,
         long_lists,
         among_all,
         in_turn,

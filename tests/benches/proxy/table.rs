@@ -4,6 +4,7 @@ use tests::bench::{Row, Table, Unit};
 use tests::samples::Samples;
 
 use crate::measure::{Calls, Figures, LONG_LISTS, Pairs};
+use crate::reserved::PER_S;
 
 /// A kind of call: its name, its times, the node's CPU time for it, and whether README.md shows the
 /// whole time and what the proxy adds.
@@ -44,6 +45,10 @@ impl Measured {
         self.calls(&mut table, "1 ApplicationMaster", |f| &f.alone, false);
         self.scraped(&mut table);
         self.long_lists(&mut table);
+        if let Some([without, with]) = self.ours.reserved {
+            let what = format!("CPUs that the node uses for {PER_S} reservations a second");
+            table.push(Row::new(what, Unit::Processors, with - without));
+        }
         let all = format!("{masters} ApplicationMasters");
         self.calls(&mut table, &all, |f| &f.among_all, true);
         let what = "`allocate` without asks, each of the next ApplicationMaster";
