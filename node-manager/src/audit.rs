@@ -201,12 +201,7 @@ fn note(note: &Note) {
             "a guaranteed container larger than the node runs alone"
         ),
         Note::Rejected { id, reason } => {
-            let why = match reason {
-                RejectReason::QueueFull => "the opportunistic queue is full",
-                RejectReason::NeverFits => "it asks for more than this node has",
-                RejectReason::Draining => "the node is drained",
-            };
-            tracing::info!(container = %id, why, "rejected");
+            tracing::info!(container = %id, why = why_rejected(*reason), "rejected");
         }
         Note::Shed { id, reason } => shed(*id, *reason),
         Note::Evicted {
@@ -242,6 +237,14 @@ fn note(note: &Note) {
         }
         Note::Promoted(id) => tracing::info!(container = %id, "promoted to GUARANTEED"),
         Note::Demoted(id) => tracing::info!(container = %id, "demoted to OPPORTUNISTIC"),
+    }
+}
+
+const fn why_rejected(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::QueueFull => "the opportunistic queue is full",
+        RejectReason::NeverFits => "it asks for more than this node has",
+        RejectReason::Draining => "the node is drained",
     }
 }
 

@@ -17,7 +17,8 @@ use log_aggregation::LogAggregation;
 use node_core::{Effect, LaunchOrder, LinkOrder, LocalizeFor, LogOrder, Observed, WorkerEvent};
 use node_web::metrics::{LaunchPhase, Metrics};
 use prost::Message;
-use records::{ApplicationId, ContainerId};
+use records::{ApplicationId, ContainerId, NodeId};
+use sched::Offer;
 use state_store::Urgency;
 use tokio::sync::{Notify, Semaphore};
 use traces::Traces;
@@ -148,10 +149,7 @@ impl Perform for Performer {
             Effect::Record(entries) => return self.events.as_mut()?.record(entries),
             // The core's task knows who waits.
             Effect::AllEnded => {}
-            Effect::Offer(offer) => {
-                self.metrics.offered(offer.rooms);
-                self.offers.send(*offer);
-            }
+            Effect::Offer(offer) => self.offer(*offer),
             Effect::HeartbeatNow => self.heartbeat_now.notify_one(),
             Effect::Observe(observed) => self.observe(observed),
         }
@@ -209,6 +207,11 @@ impl Performer {
                 logs.tokens_came(id);
             }
         }
+    }
+
+    fn offer(&self, offer: Offer<NodeId>) {
+        self.metrics.offered(offer.rooms);
+        self.offers.send(offer);
     }
 
     fn localize(&self, request: LocalizeRequest, purpose: LocalizeFor) {

@@ -33,9 +33,7 @@ pub(super) struct DecisionSeries {
     resumes: IntCounter,
     larger_than_node: IntCounter,
     retries: IntCounter,
-    queue_wait_seconds: PerLabel<TypeLabel, Histogram>,
-    guaranteed_delay_seconds: Histogram,
-    estimate_error_seconds: PerLabel<ErrorSide, Histogram>,
+    waits: WaitSeries,
     evictions: PerLabel<How, IntCounter>,
     evicted_run_seconds: PerLabel<How, Histogram>,
     paused_kills: PerLabel<PauseEndLabel, IntCounter>,
@@ -43,6 +41,36 @@ pub(super) struct DecisionSeries {
     sheds: PerLabel<ShedLabel, IntCounter>,
     rejections: PerLabel<RejectLabel, IntCounter>,
     type_changes: PerLabel<Direction, IntCounter>,
+}
+
+/// How long containers wait; see the help texts.
+#[derive(Debug)]
+struct WaitSeries {
+    queue_wait_seconds: PerLabel<TypeLabel, Histogram>,
+    guaranteed_delay_seconds: Histogram,
+    estimate_error_seconds: PerLabel<ErrorSide, Histogram>,
+}
+
+impl WaitSeries {
+    fn new(maker: &Maker<'_>) -> Self {
+        Self {
+            queue_wait_seconds: maker.histograms(
+                "nm_agent_container_queue_wait_seconds",
+                "From ready to run until handed to the launcher.",
+                &QUEUE_BUCKETS,
+            ),
+            guaranteed_delay_seconds: maker.histogram(
+                "nm_agent_guaranteed_start_delay_seconds",
+                "From a guaranteed container's being ready to run until handed to the launcher.",
+                &DELAY_BUCKETS,
+            ),
+            estimate_error_seconds: maker.histograms(
+                "nm_agent_queue_wait_estimate_error_seconds",
+                "By how much the wait told to the RM was wrong for the opportunistic containers that came next.",
+                &QUEUE_BUCKETS,
+            ),
+        }
+    }
 }
 
 impl DecisionSeries {
@@ -72,21 +100,7 @@ impl DecisionSeries {
                 "nm_agent_container_larger_than_node_starts_total",
                 "Guaranteed containers larger than the node that were started alone on it.",
             ),
-            queue_wait_seconds: maker.histograms(
-                "nm_agent_container_queue_wait_seconds",
-                "From ready to run until handed to the launcher.",
-                &QUEUE_BUCKETS,
-            ),
-            guaranteed_delay_seconds: maker.histogram(
-                "nm_agent_guaranteed_start_delay_seconds",
-                "From a guaranteed container's being ready to run until handed to the launcher.",
-                &DELAY_BUCKETS,
-            ),
-            estimate_error_seconds: maker.histograms(
-                "nm_agent_queue_wait_estimate_error_seconds",
-                "By how much the wait told to the RM was wrong for the opportunistic containers that came next.",
-                &QUEUE_BUCKETS,
-            ),
+            waits: WaitSeries::new(maker),
             evictions: maker.counters(
                 "nm_agent_container_evictions_total",
                 "Running opportunistic containers that made room for a guaranteed one.",
@@ -131,9 +145,12 @@ impl DecisionSeries {
             } => {
                 self.starts.of(execution_type).inc();
                 let wait = seconds(queue_wait_ms);
-                self.queue_wait_seconds.of(execution_type).observe(wait);
+                self.waits
+                    .queue_wait_seconds
+                    .of(execution_type)
+                    .observe(wait);
                 if execution_type == ExecutionType::Guaranteed {
-                    self.guaranteed_delay_seconds.observe(wait);
+                    self.waits.guaranteed_delay_seconds.observe(wait);
                 }
                 if let Some(estimated_ms) = reported_wait_ms {
                     let side = if estimated_ms < queue_wait_ms {
@@ -142,7 +159,7 @@ impl DecisionSeries {
                         ErrorSide::TooLong
                     };
                     let error = seconds(estimated_ms.abs_diff(queue_wait_ms));
-                    self.estimate_error_seconds.of(side).observe(error);
+                    self.waits.estimate_error_seconds.of(side).observe(error);
                 }
             }
             Note::Passed { reason, .. } => self.passes.of(reason).inc(),

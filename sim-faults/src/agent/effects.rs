@@ -61,15 +61,8 @@ impl Agent {
             Effect::Terminate(id) => self.order_end(id, false, ground, context),
             Effect::ForceKill(id) => self.order_end(id, true, ground, context),
             Effect::Signal { id, signal, .. } => self.signal(id, signal, ground, context),
-            Effect::Adopt(order) => {
-                self.told.size(order.spec);
-                self.adopt(&order, ground, context);
-            }
-            Effect::ApplyLimits(spec) => {
-                if !context.is_planted(Planted::ChangeNotTold) {
-                    self.told.size(spec);
-                }
-            }
+            Effect::Adopt(order) => self.adopt(&order, ground, context),
+            Effect::ApplyLimits(spec) => self.apply_limits(spec, context),
             Effect::SetNodeResource(total) => self.told.node_resource = Some(total),
             Effect::SetRmIdentifier(identifier) => self.shell.secrets.set_rm_identifier(identifier),
             Effect::SetQueuingLimit(limit) => self.told.queuing_limit = Some(limit),
@@ -106,6 +99,12 @@ impl Agent {
             Effect::EndPipelines(id) => self.told.end_pipelines(id),
             Effect::Logs(order) => self.order_logs(&order, ground, context),
             Effect::DeleteLogs(id) => context.check(self.told.delete_logs(node, id)),
+        }
+    }
+
+    fn apply_limits(&mut self, spec: ContainerSpec, context: &Context) {
+        if !context.is_planted(Planted::ChangeNotTold) {
+            self.told.size(spec);
         }
     }
 
@@ -345,7 +344,8 @@ impl Agent {
     }
 
     /// Watches a process of an earlier agent. One that has ended is reported at once.
-    fn adopt(&self, order: &Adoption, ground: &Ground<'_>, context: &mut Context) {
+    fn adopt(&mut self, order: &Adoption, ground: &Ground<'_>, context: &mut Context) {
+        self.told.size(order.spec);
         let (id, identity) = (order.spec.id, order.process);
         if !ground.machine.lives(id) {
             let status = ground.machine.ended(id, identity);
