@@ -6,7 +6,7 @@ use super::table::Key;
 use crate::run_profile::Digest;
 
 /// Reservations by user.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Shares {
     /// Reservations of each user who has some, by what is left of their attempts.
     of_users: BTreeMap<Digest, BTreeSet<(u64, Key)>>,

@@ -9,7 +9,7 @@ use crate::{LENGTHS_S, PLACES};
 /// Seed of the heavy jobs.
 const HEAVY_SEED: u64 = 1;
 
-/// A job.
+/// Job of `nm-agent shell`.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     /// When it is submitted, after the first one.
@@ -28,7 +28,7 @@ impl Workload {
     /// Most jobs of a workload.
     pub(crate) const JOBS_MAX: u32 = 24;
 
-    /// One job.
+    /// Returns a workload of one job, whose tasks have these lengths.
     pub(crate) fn one(lengths_ms: Vec<u64>) -> Self {
         Self::at_once(vec![lengths_ms])
     }

@@ -174,8 +174,6 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
             long_lists(&peers, &mut master, effort).await,
         )
     });
-    let is_ours = *kind != NodeKind::MeasuredJava;
-    let reserved = is_ours.then(|| runtime.block_on(reserved::cost(&peers, effort.period)));
     let (pipeline_kib, launched) = launch_rest(kind, &peers, effort);
     let before = rss_kib(&peers);
     let mut masters = runtime.block_on(Master::register_all(peers.proxy, launched));
@@ -183,6 +181,9 @@ pub(crate) fn measure(kind: &NodeKind, effort: &Effort) -> Figures {
     let among_all = runtime.block_on(Calls::measure(&peers, &mut masters[0], effort));
     let in_turn = runtime.block_on(in_turn(&mut masters, effort));
     let (calls_per_s, processors) = runtime.block_on(rate(&peers, masters, effort));
+    // At the end: reservations live on for seconds, and the node looks at them whenever it changes.
+    let is_ours = *kind != NodeKind::MeasuredJava;
+    let reserved = is_ours.then(|| runtime.block_on(reserved::cost(&peers, effort.period)));
     Figures {
         masters: effort.masters,
         alone,
