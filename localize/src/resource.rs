@@ -118,6 +118,8 @@ pub struct UsedSets {
     pub last: SetNumber,
     /// Set that the container may go back to, lower than `last`; `None`: to no other.
     pub back_to: Option<SetNumber>,
+    /// Set of a re-initialization that is under way; `None`: there is none.
+    pub next: Option<SetNumber>,
 }
 
 /// A resource on the local disk.

@@ -147,6 +147,15 @@ impl SetupState {
         matches!(self, Self::Fetching | Self::LaunchDue)
     }
 
+    /// Returns the set of resources of the launch to come, if a change is under way.
+    pub(super) const fn next_set(&self) -> Option<SetNumber> {
+        match self {
+            Self::Localizing(next) => Some(next.set),
+            Self::Restarting { next, .. } => Some(next.set),
+            Self::InForce | Self::Fetching | Self::LaunchDue | Self::Incomplete(_) => None,
+        }
+    }
+
     /// Returns the setups of launches to come.
     pub(super) fn setups_mut(&mut self) -> impl Iterator<Item = &mut Setup> {
         let (next, previous) = match self {

@@ -132,6 +132,7 @@ impl Setups {
         self.has_resources.then(|| UsedSets {
             last: self.set,
             back_to: self.previous.as_ref().map(|previous| previous.set),
+            next: self.state.next_set(),
         })
     }
 

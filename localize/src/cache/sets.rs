@@ -35,9 +35,10 @@ impl Cache {
         self.past.forget(container);
     }
 
-    /// Releases what a container no longer uses: sets after the last, and of those before the one
-    /// that it may go back to, or else before the last, the links that were replaced up to there
-    /// and what was not localized. Returns the open requests of later sets, which are cancelled.
+    /// Releases what a container no longer uses: sets after the last but the next one, and of those
+    /// before the one that it may go back to, or else before the last, the links that were replaced
+    /// up to there and what was not localized. Returns the open requests of later sets that are
+    /// released, which are cancelled.
     pub(in super::super) fn use_sets(
         &mut self,
         container: ContainerId,
@@ -52,6 +53,9 @@ impl Cache {
             let Some(request) = self.requests.get_mut(&id) else {
                 continue;
             };
+            if Some(request.set) == used.next {
+                continue;
+            }
             if request.set > used.last {
                 if self.cancel_pending(id) {
                     open.push(id);

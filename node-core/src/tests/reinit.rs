@@ -344,6 +344,7 @@ fn sets(last: u64, back_to: Option<u64>) -> UsedSets {
     UsedSets {
         last: SetNumber(last),
         back_to: back_to.map(SetNumber),
+        next: None,
     }
 }
 
@@ -381,6 +382,28 @@ fn the_localizer_is_told_which_sets_of_resources_a_container_has() {
 
     let checked = node.core.localization_sets(asker(), vec![id], node.now);
     assert_eq!(checked[0].as_ref().unwrap(), &(id, SetNumber(5)));
+}
+
+#[test]
+fn a_rollback_keeps_the_resources_of_a_reinitialization_that_is_under_way() {
+    let id = container_id(1);
+    let mut node = running("first");
+    assert_eq!(reinit_with(&mut node, "a", false).0, 1);
+    let mut next = context("third");
+    next.resources = vec![resource("b")];
+    node.core
+        .reinitialize(asker(), id, request_of(next, true), node.now)
+        .unwrap();
+    node.core.take_effects();
+    node.exit(1, 9);
+    let rolled_back = UsedSets {
+        next: Some(SetNumber(2)),
+        ..sets(0, None)
+    };
+    assert_eq!(used_sets(&mut node), [rolled_back]);
+    node.launched(1);
+    fetched(&mut node, LocalizeFor::Reinit, "b");
+    assert_eq!(restart(&mut node), [sets(2, None)]);
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Told {
             if *set <= settled {
                 later.insert(link.clone());
             }
-            *set <= used.last && !is_replaced
+            Some(*set) == used.next || *set <= used.last && !is_replaced
         });
         *held = kept.collect();
     }

@@ -25,11 +25,21 @@ fn step() -> impl Strategy<Value = Step> {
         (0..9_usize).prop_map(Step::Begin),
         Just(Step::Start),
         (0..9_usize, any::<bool>()).prop_map(|(n, ok)| Step::Finish(n, ok)),
-        (1..4_i64, 0..3_u64, any::<bool>()).prop_map(|(n, last, can_go_back)| {
-            let back_to = last.checked_sub(1).filter(|_| can_go_back).map(SetNumber);
-            let last = SetNumber(last);
-            Step::Use(n, UsedSets { last, back_to })
-        }),
+        (1..4_i64, 0..3_u64, any::<bool>(), any::<bool>()).prop_map(
+            |(n, last, can_go_back, changes)| {
+                let back_to = last.checked_sub(1).filter(|_| can_go_back).map(SetNumber);
+                let next = changes.then_some(SetNumber(last + 1));
+                let last = SetNumber(last);
+                Step::Use(
+                    n,
+                    UsedSets {
+                        last,
+                        back_to,
+                        next,
+                    },
+                )
+            }
+        ),
         (1..4_i64).prop_map(Step::Release),
         (0..30_u64).prop_map(Step::Evict),
         Just(Step::EndApplication),

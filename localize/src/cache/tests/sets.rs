@@ -42,7 +42,12 @@ fn status(cache: &Cache, set: u64) -> Vec<String> {
 fn use_up_to(cache: &mut Cache, set: u64, back_to: Option<u64>) {
     let last = SetNumber(set);
     let back_to = back_to.map(SetNumber);
-    let open = cache.use_sets(container(1), UsedSets { last, back_to });
+    let used = UsedSets {
+        last,
+        back_to,
+        next: None,
+    };
+    let open = cache.use_sets(container(1), used);
     assert!(open.is_empty(), "{open:?}");
     cache.assert_invariants();
 }
@@ -100,16 +105,26 @@ fn a_container_that_goes_back_releases_what_only_the_later_set_had() {
 }
 
 #[test]
-fn an_open_request_of_a_later_set_is_cancelled() {
+fn an_open_request_of_a_later_set_is_cancelled_unless_it_is_the_next() {
     let mut cache = Cache::new(8192, 100, FIRST_ID);
+    localize(&mut cache, 1, &["/left"]);
     let all = vec![wanted(&private(), "/a")];
-    let request = cache.register(container(1), SetNumber(1), joe(), all);
+    let request = cache.register(container(1), SetNumber(2), joe(), all);
     let plan = begin_all(&mut cache, request);
-    let used = UsedSets {
+    let used = |next: Option<u64>| UsedSets {
         last: SetNumber(0),
         back_to: None,
+        next: next.map(SetNumber),
     };
-    assert_eq!(cache.use_sets(container(1), used), [request]);
+    assert_eq!(cache.use_sets(container(1), used(Some(2))), []);
+    assert_eq!(
+        unused(&mut cache),
+        ["left"],
+        "only that of the set in between"
+    );
+    assert!(!plan.downloads[0].progress.is_given_up());
+    cache.assert_invariants();
+    assert_eq!(cache.use_sets(container(1), used(None)), [request]);
     assert!(plan.downloads[0].progress.is_given_up());
     assert!(cache.requests.is_empty() && cache.by_container.is_empty());
 }
