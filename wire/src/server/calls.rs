@@ -1,7 +1,7 @@
 //! From a complete frame to a running call: the header, the method, the memory for request and
-//! answer, the start.
+//! answer, the start, and where it waits.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
@@ -203,8 +203,9 @@ impl Connection {
         }))
     }
 
-    /// Polls a call once inline, and moves it to a task of its own if it has to wait or is heavy.
-    async fn start(&self, call: CallRef, admitted: Admitted) -> Result<(), Ended> {
+    /// Starts a call, and answers it if it has not to wait. One that waits stays with the
+    /// connection; a heavy one gets a task of its own.
+    async fn start(&mut self, call: CallRef, admitted: Admitted) -> Result<(), Ended> {
         let Admitted {
             mut running,
             is_heavy,
@@ -230,7 +231,48 @@ impl Connection {
                 return Ok(());
             }
         }
-        // A started call runs to its end even if its connection is lost.
+        let waiting = WaitingCall {
+            running,
+            call,
+            place,
+            share,
+        };
+        if is_heavy {
+            self.run_apart(waiting, is_heavy);
+        } else {
+            self.waiting = Some(waiting);
+        }
+        Ok(())
+    }
+
+    /// Runs the call that waits with the connection, and answers it. Pends without one.
+    pub(super) async fn run_waiting(waiting: &mut Option<WaitingCall>, outbound: &Outbound<Place>) {
+        let Some(WaitingCall { running, .. }) = waiting else {
+            return pending().await;
+        };
+        let result = running.await;
+        if let Some(WaitingCall { call, place, .. }) = waiting.take() {
+            outbound.push_held(place, |out| put_answer(out, &call, result));
+        }
+    }
+
+    /// Gives the call that waits with the connection a task of its own, because the connection has
+    /// something else to do.
+    pub(super) fn let_go(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.run_apart(waiting, false);
+        }
+    }
+
+    /// Runs a call in a task of its own. A started call runs to its end even if its connection is
+    /// lost.
+    fn run_apart(&self, waiting: WaitingCall, is_heavy: bool) {
+        let WaitingCall {
+            running,
+            call,
+            place,
+            share,
+        } = waiting;
         let outbound: Weak<Outbound<Place>> = Arc::downgrade(&self.outbound);
         let shared = Arc::clone(&self.shared);
         self.shared.running.spawn(async move {
@@ -252,7 +294,6 @@ impl Connection {
                 () = shared.abandon.cancelled() => tracing::warn!("a call was abandoned at shutdown"),
             }
         });
-        Ok(())
     }
 }
 
@@ -276,6 +317,15 @@ pub(super) enum NoMemory {
     Late,
     /// The connection ended meanwhile.
     Ended(Ended),
+}
+
+/// A started call that is not answered yet.
+pub(super) struct WaitingCall {
+    running: RunningCall,
+    call: CallRef,
+    place: Place,
+    /// Memory for its request.
+    share: Option<Share>,
 }
 
 /// A call that has the memory for its request.

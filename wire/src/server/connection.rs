@@ -1,8 +1,11 @@
 //! One accepted connection: the handshake, then calls until the connection ends.
 //!
 //! One task reads the connection. It polls each new call once inline and answers a call that
-//! finishes at once; only a call that has to wait gets its own task, so that answers may overtake
-//! each other. Answers of calls that were read together are sent together.
+//! finishes at once. A call that has to wait stays in this task as long as the connection has
+//! nothing else to do, since another task would wake another thread: most peers send a call only
+//! when they have the answer to the last. It moves to a task of its own when more arrives, so that
+//! answers may overtake each other, and when the connection ends. Answers of calls that were read
+//! together are sent together.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,6 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::Shared;
 use super::budget::Account;
+use super::calls::WaitingCall;
 use super::handshake::{self, Handshake, Known, Next, Refused};
 use super::receiving::Receiving;
 use super::running::Place;
@@ -176,6 +180,7 @@ async fn run(
         awaits_context,
         outbound: Arc::new(Outbound::new(write, out, writer)),
         slots: Arc::new(Semaphore::new(shared.limits.calls_per_connection_max)),
+        waiting: None,
         receiving: None,
         account,
         caller: Arc::new(caller),
@@ -282,6 +287,8 @@ pub(super) struct Connection {
     pub(super) outbound: Arc<Outbound<Place>>,
     /// Slots for the calls on this connection whose answers are not sent.
     pub(super) slots: Arc<Semaphore>,
+    /// Call that waits while the connection has nothing else to do.
+    pub(super) waiting: Option<WaitingCall>,
     /// Frame that has arrived in part.
     pub(super) receiving: Option<Receiving>,
     /// Memory of the caller's user, for all connections of that user.
@@ -296,6 +303,7 @@ impl Connection {
     /// Serves calls until the connection ends.
     async fn run(mut self) -> Ended {
         let ended = self.serve_calls().await;
+        self.let_go();
         match ended {
             Ended::Refused(_) => self.close().await,
             Ended::Shutdown => {
@@ -349,6 +357,7 @@ impl Connection {
                     Ok(_) => last_read = Instant::now(),
                     Err(error) => return error.into(),
                 },
+                () = Self::run_waiting(&mut self.waiting, &self.outbound) => {}
                 error = self.outbound.flush_leftovers() => return error.into(),
                 () = self.shared.shutdown.cancelled() => return Ended::Shutdown,
                 () = &mut housekeeping => {

@@ -69,6 +69,8 @@ impl Connection {
         if self.received_bytes() == 0 {
             self.receiving = None;
         } else {
+            // The rest of the frame may have to wait, also for what that call holds.
+            self.let_go();
             self.receiving.get_or_insert_with(Receiving::now);
         }
         self.cover(0).await
@@ -77,6 +79,8 @@ impl Connection {
     /// Handles a frame once the peer has read enough of its answers. `kept`: bytes behind the frame
     /// that are received and not handled yet.
     async fn take_next(&mut self, frame: Bytes, kept: usize) -> Result<(), Ended> {
+        // What follows may wait, also for what that call holds.
+        self.let_go();
         if self.outbound.buffered_bytes() > OUTBOUND_HIGH_WATER {
             let drained = self.outbound.flush_below(OUTBOUND_HIGH_WATER);
             timeout(self.shared.limits.stall_timeout, drained)
@@ -95,6 +99,7 @@ impl Connection {
 
     /// Unwraps a frame and handles the frames that are complete with it.
     async fn take_wrapped(&mut self, mut frame: Bytes) -> Result<(), Ended> {
+        self.let_go();
         let length = frame.len();
         let token = self.try_push(|out| handshake::open_wrapped(&mut frame, out))?;
         drop(frame);

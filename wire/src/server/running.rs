@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
@@ -49,7 +49,10 @@ type CallResult = Result<Bytes, RemoteException>;
 
 /// A running call as a future that owns all it needs. A panic inside fails the call, not the
 /// connection.
-pub(super) struct RunningCall(Pin<Box<dyn Future<Output = CallResult> + Send>>);
+///
+/// The mutex is never locked. It lets a connection that holds a call be shared, as
+/// `std::sync::Exclusive` will.
+pub(super) struct RunningCall(Mutex<Pin<Box<dyn Future<Output = CallResult> + Send>>>);
 
 impl RunningCall {
     pub(super) fn new(call: ServiceCall) -> Self {
@@ -59,9 +62,9 @@ impl RunningCall {
             method,
             request,
         } = call;
-        Self(Box::pin(async move {
+        Self(Mutex::new(Box::pin(async move {
             service.call(&caller, &method, request).await
-        }))
+        })))
     }
 
     /// Runs to the end. Everything up to its first wait, such as decoding, happens on a thread for
@@ -98,7 +101,7 @@ impl Future for RunningCall {
     type Output = CallResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallResult> {
-        let future = &mut self.0;
+        let future = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         // After a panic the future is never polled again, so a half-done change inside is not
         // observed.
         std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))).unwrap_or_else(

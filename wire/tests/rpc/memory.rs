@@ -240,6 +240,35 @@ async fn request_that_has_waited_for_memory_is_not_cut_off_as_slow() {
     ));
 }
 
+/// It holds what the other waits for.
+#[tokio::test]
+async fn call_that_waits_goes_on_while_a_request_behind_it_waits_for_memory() {
+    const MEDIUM: usize = 200_000;
+    let limits = ServerLimits {
+        frame_length_max: MEDIUM + 1_000,
+        requests_bytes_max: 3 * MEDIUM,
+        ..ServerLimits::default()
+    };
+    let server = start_with(token_only(), limits).await;
+    let mut both = Raw::proven(server.address, ONE).await;
+    both.send(&call_frame(1, "wait", &[1; MEDIUM])).await;
+    until_waiting(&server, 1).await;
+    let frame = call_frame(2, "echo", &[1; MEDIUM]);
+    let (begin, rest) = frame.split_at(MEDIUM - 1_000);
+    both.send(begin).await;
+    // Once the server has served another connection, it has read these bytes.
+    let other = client(&server, OTHER).await;
+    for _ in 0..10 {
+        assert_eq!(call(&other, "yield", b"").await.unwrap(), "");
+    }
+    server.echo.gate.notify_one();
+    let first = both.answer().await;
+    assert!(matches!(first.outcome, Outcome::Success(_)), "{first:?}");
+    both.send(rest).await;
+    let second = both.answer().await;
+    assert!(matches!(second.outcome, Outcome::Success(_)), "{second:?}");
+}
+
 /// Other connections do not wait for it on the runtime's threads.
 #[tokio::test]
 async fn heavy_request_is_measured_and_decoded_on_another_thread() {
