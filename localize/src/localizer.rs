@@ -347,6 +347,7 @@ impl Shared {
         let localized = |resource: CachedResource| LocalizedResource {
             path: self.path_of(&resource.scope, &resource.place),
             link: resource.link,
+            set: resource.set,
             bytes: resource.bytes,
             was_cached: resource.was_cached,
         };

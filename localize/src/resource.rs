@@ -129,6 +129,8 @@ pub struct LocalizedResource {
     pub link: String,
     /// The file, or for an archive the folder, that the link is to point to. Absolute.
     pub path: PathBuf,
+    /// Set of the container's resources that it is of.
+    pub set: SetNumber,
     /// Bytes on the disk.
     pub bytes: u64,
     /// Whether the resource was in the cache; otherwise it was downloaded, for this container or

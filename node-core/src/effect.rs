@@ -160,7 +160,7 @@ pub enum LocalizeFor {
     /// For the container's first launch.
     Start,
     /// For the running process, by `localize`, in the set that was in force then.
-    Running(SetNumber),
+    Running,
     /// For the launch context of a re-initialization.
     Reinit,
 }

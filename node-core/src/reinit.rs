@@ -10,7 +10,7 @@
 use std::fmt;
 
 use launch_context::LaunchContext;
-use localize::{LocalizedResource, SetNumber};
+use localize::LocalizedResource;
 use records::{ContainerExitStatus, ContainerId, ExecutionType, Now};
 use sched::{ContainerState, Event};
 use wire::exception::RemoteException;
@@ -85,7 +85,7 @@ impl Core {
                 user,
                 resources,
                 set,
-                purpose: LocalizeFor::Running(set),
+                purpose: LocalizeFor::Running,
             });
         }
         Ok(())
@@ -252,7 +252,6 @@ impl Core {
     pub(super) fn localized_more(
         &mut self,
         id: ContainerId,
-        set: SetNumber,
         resources: Vec<LocalizedResource>,
         now: Now,
     ) {
@@ -269,7 +268,7 @@ impl Core {
         let Some(container) = container.filter(|_| !is_over) else {
             return;
         };
-        let resources = container.setups.added(set, &resources);
+        let resources = container.setups.added(&resources);
         if let Some(dirs) = container.dirs.get().cloned() {
             self.effects.push(Effect::Link(Box::new(LinkOrder {
                 id,

@@ -191,19 +191,15 @@ impl Setups {
         Ok(())
     }
 
-    /// Takes further resources, which were asked for when this set was in force: into that setup
-    /// and those that have come since, which have them unless their own replace them. Returns those
-    /// of the setup in force.
-    pub(crate) fn added(
-        &mut self,
-        set: SetNumber,
-        resources: &[LocalizedResource],
-    ) -> Vec<LocalizedResource> {
+    /// Takes further resources, which were asked for when their set was in force: into that setup
+    /// and those that have come since, which have them unless resources of a later set have the
+    /// same links. Returns those of the setup in force.
+    pub(crate) fn added(&mut self, resources: &[LocalizedResource]) -> Vec<LocalizedResource> {
         let setups = self.previous.iter_mut().chain(self.state.setups_mut());
         for setup in setups {
-            take_more(&mut setup.localized, setup.set, set, resources);
+            take_more(&mut setup.localized, setup.set, resources);
         }
-        take_more(&mut self.localized, self.set, set, resources)
+        take_more(&mut self.localized, self.set, resources)
     }
 
     /// Returns the number of links that the container would have with further resources.
@@ -365,22 +361,19 @@ impl Setups {
     }
 }
 
-/// Adds resources that were asked for in `set` to those of a setup, and returns those that it has
-/// taken.
+/// Adds resources to those of a setup, and returns those that it has taken. Of two with the same
+/// link the localizer keeps the one of the later set.
 fn take_more(
     localized: &mut Vec<LocalizedResource>,
     of_setup: SetNumber,
-    set: SetNumber,
     resources: &[LocalizedResource],
 ) -> Vec<LocalizedResource> {
-    let is_older = set < of_setup;
     let mut taken = Vec::new();
     for resource in resources {
         let present = localized.iter_mut().find(|old| old.link == resource.link);
         match present {
-            _ if set > of_setup => continue,
-            // The localizer has released it.
-            Some(_) if is_older => continue,
+            _ if resource.set > of_setup => continue,
+            Some(old) if resource.set < old.set => continue,
             Some(old) => old.clone_from(resource),
             None => localized.push(resource.clone()),
         }

@@ -29,12 +29,12 @@ impl Core {
                 resources,
             } => match purpose {
                 LocalizeFor::Start => self.localized(id, resources, took, now),
-                LocalizeFor::Running(set) => self.localized_more(id, set, resources, now),
+                LocalizeFor::Running => self.localized_more(id, resources, now),
                 LocalizeFor::Reinit => self.reinit_localized(id, resources, now),
             },
             WorkerEvent::LocalizationFailed {
                 id,
-                purpose: LocalizeFor::Running(_),
+                purpose: LocalizeFor::Running,
                 diagnostics,
                 took: _,
             } => {

@@ -80,6 +80,7 @@ impl PlanMaker {
                 let link = std::mem::take(&mut resource.link);
                 *resource = LocalizedResource {
                     link,
+                    set: resource.set,
                     ..back.clone()
                 };
             }
@@ -191,6 +192,8 @@ fn not_localized(error: &LocalizeError) -> NoPlan {
 
 #[cfg(test)]
 mod tests {
+    use localize::SetNumber;
+
     use super::*;
 
     #[test]
@@ -198,6 +201,7 @@ mod tests {
         let resource = |bytes, was_cached| LocalizedResource {
             link: String::new(),
             path: "/r".into(),
+            set: SetNumber::default(),
             bytes,
             was_cached,
         };

@@ -171,6 +171,7 @@ impl Agent {
                 if let WorkerEvent::LogsUploaded(outcome) = &event {
                     self.told.uploaded(outcome.application);
                 }
+                self.told.worked(&event);
                 self.shell.core.handle(event, now, now.mono.0 * 1_000);
             }
             AgentEvent::Spawn(spec, plan) => self.spawn(spec, plan, ground, context),

@@ -220,6 +220,7 @@ impl Cache {
                     link: item.wanted.link.clone(),
                     scope: item.wanted.scope.clone(),
                     place: place.clone(),
+                    set: request.set,
                     bytes: *bytes,
                     was_cached: item.was_cached,
                 }),

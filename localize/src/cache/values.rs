@@ -8,7 +8,7 @@ use records::{ApplicationId, ContainerId};
 use super::super::error::FetchError;
 use super::super::layout::Scope;
 use super::super::progress::Progress;
-use super::super::resource::{ResourceKind, ResourceSpec, ResourceUrl};
+use super::super::resource::{ResourceKind, ResourceSpec, ResourceUrl, SetNumber};
 use super::super::shard;
 use super::super::user_name::UserName;
 
@@ -83,6 +83,7 @@ pub(in super::super) struct CachedResource {
     pub(in super::super) link: String,
     pub(in super::super) scope: Scope,
     pub(in super::super) place: Place,
+    pub(in super::super) set: SetNumber,
     pub(in super::super) bytes: u64,
     /// Found in the cache rather than waited for.
     pub(in super::super) was_cached: bool,

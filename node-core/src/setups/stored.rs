@@ -138,12 +138,14 @@ fn texts_of(localized: &[LocalizedResource]) -> (Vec<String>, Vec<String>) {
     texts.unzip()
 }
 
-/// Returns resources that were localized by an earlier agent.
+/// Returns resources that were localized by an earlier agent. Their sets are not kept: what comes
+/// from now on is as new as the last of them.
 fn localized_of(links: &[String], paths: &[String]) -> Vec<LocalizedResource> {
     let localized = links.iter().zip(paths);
     let localized = localized.map(|(link, path)| LocalizedResource {
         link: link.clone(),
         path: path.into(),
+        set: SetNumber::default(),
         bytes: 0,
         was_cached: true,
     });

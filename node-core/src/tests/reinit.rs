@@ -31,18 +31,27 @@ fn localized(link: &str) -> LocalizedResource {
     LocalizedResource {
         link: link.to_owned(),
         path: "/r".into(),
+        set: SetNumber(0),
         bytes: 1,
         was_cached: false,
     }
 }
 
-/// Tells a node that container 1 has a resource.
+/// Tells a node that container 1 has a resource, of the last set.
 fn fetched(node: &mut Node, purpose: LocalizeFor, link: &str) {
+    let setups = &node.core.containers[&container_id(1)].setups;
+    let set = setups
+        .used_sets()
+        .map(|used| used.next.unwrap_or(used.last));
+    let resource = LocalizedResource {
+        set: set.unwrap_or_default(),
+        ..localized(link)
+    };
     let event = WorkerEvent::Localized {
         id: container_id(1),
         purpose,
         took: Duration::ZERO,
-        resources: vec![localized(link)],
+        resources: vec![resource],
     };
     node.core.handle(event, node.now, 0);
 }
@@ -168,7 +177,12 @@ fn the_process_runs_on_until_the_next_context_has_its_resources() {
     fetched(&mut node, LocalizeFor::Reinit, "b");
     let order = relaunched(&mut node);
     assert_eq!(commands(&order), ["second"]);
-    assert_eq!(order.localized, [localized("b")]);
+    // The number of the set that failed is not used again.
+    let of_second = LocalizedResource {
+        set: SetNumber(2),
+        ..localized("b")
+    };
+    assert_eq!(order.localized, [of_second]);
 }
 
 #[test]
@@ -182,7 +196,7 @@ fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
         .localize_more(asker(), id, resources.clone())
         .unwrap();
     assert_eq!(node.work(), [Work::Localize(id)]);
-    fetched(&mut node, LocalizeFor::Running(SetNumber(0)), "a");
+    fetched(&mut node, LocalizeFor::Running, "a");
     let effects = node.core.take_effects();
     let [Effect::Link(order)] = &effects[..] else {
         panic!("{effects:?}");
@@ -203,11 +217,12 @@ fn more_resources_are_linked_while_the_container_runs_and_after_a_restart() {
 fn late(node: &mut Node, set: u64, link: &str, path: &str) -> Vec<LocalizedResource> {
     let resource = LocalizedResource {
         path: path.into(),
+        set: SetNumber(set),
         ..localized(link)
     };
     let event = WorkerEvent::Localized {
         id: container_id(1),
-        purpose: LocalizeFor::Running(SetNumber(set)),
+        purpose: LocalizeFor::Running,
         took: Duration::ZERO,
         resources: vec![resource],
     };
@@ -246,6 +261,26 @@ fn resources_that_come_after_a_re_initialization_do_not_replace_those_of_its_set
 }
 
 #[test]
+fn resources_that_come_late_replace_those_of_sets_before_their_own() {
+    let id = container_id(1);
+    let mut node = running("first");
+    let made = node.core.containers[&id].dirs.set(some_dirs());
+    made.expect("the launch has made none");
+    reinit_with(&mut node, "a", true);
+    // Asked for in set 1, and there when set 2 is in force, which has "a" of set 1.
+    reinit_with(&mut node, "b", true);
+    assert_eq!(late(&mut node, 0, "a", "/released"), []);
+    assert_eq!(late(&mut node, 1, "a", "/newer").len(), 1);
+    node.core.restart_container(asker(), id, node.now).unwrap();
+    let localized = relaunched(&mut node).localized;
+    let paths: Vec<_> = localized
+        .iter()
+        .map(|it| (it.link.as_str(), it.path.to_str()))
+        .collect();
+    assert_eq!(paths, [("a", Some("/newer")), ("b", Some("/r"))]);
+}
+
+#[test]
 fn resources_that_come_during_a_restart_are_there_at_the_next_launch() {
     let id = container_id(1);
     let mut node = running("first");
@@ -281,7 +316,7 @@ fn resources_that_come_after_the_containers_end_get_no_links() {
     asked.unwrap();
     node.exit(1, 0);
     node.core.take_effects();
-    fetched(&mut node, LocalizeFor::Running(SetNumber(0)), "a");
+    fetched(&mut node, LocalizeFor::Running, "a");
     let effects = node.core.take_effects();
     assert!(effects.is_empty(), "{effects:?}");
     assert_eq!(node.core.containers[&id].setups.localized(), []);
@@ -432,7 +467,7 @@ fn a_resource_that_has_moved_is_found_by_the_next_launch() {
         .localize_more(asker(), id, vec![resource("a")])
         .unwrap();
     node.core.take_effects();
-    fetched(&mut node, LocalizeFor::Running(SetNumber(0)), "a");
+    fetched(&mut node, LocalizeFor::Running, "a");
     node.core.take_effects();
     let paths = [("/r".into(), "/moved".into()), ("/x".into(), "/y".into())];
     let paths = paths.into_iter().collect();

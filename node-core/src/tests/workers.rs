@@ -240,6 +240,7 @@ fn what_resources_cost_is_counted_by_whether_they_were_there() {
     let resource = |bytes, was_cached| LocalizedResource {
         link: "l".to_owned(),
         path: "/r".into(),
+        set: SetNumber(0),
         bytes,
         was_cached,
     };

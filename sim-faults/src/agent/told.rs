@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use localize::{LocalizedResource, SetNumber, UsedSets};
-use node_core::{Core, LaunchOrder, LogOrder, Observed};
+use node_core::{Core, LaunchOrder, LogOrder, Observed, WorkerEvent};
 use node_view::snapshot::{ApplicationState, NodeSnapshot};
 use records::{ApplicationId, ContainerId, Resource};
 use sched::{ContainerQueuingLimit, ContainerSpec};
@@ -18,8 +18,8 @@ pub(super) struct Told {
     sizes: BTreeMap<ContainerId, ContainerSpec>,
     pub(super) node_resource: Option<Resource>,
     pub(super) queuing_limit: Option<ContainerQueuingLimit>,
-    /// Resources that the localizer holds for containers, by set and link.
-    resources: BTreeMap<ContainerId, BTreeSet<(SetNumber, String)>>,
+    /// Resources that the localizer holds for containers, by set and link; true: it is there.
+    resources: BTreeMap<ContainerId, BTreeMap<(SetNumber, String), bool>>,
     /// Applications that auxiliary services know.
     served: BTreeSet<ApplicationId>,
     /// Containers that auxiliary services know.
@@ -39,6 +39,7 @@ pub(super) fn localized(id: ContainerId, set: SetNumber, link: String) -> Locali
     LocalizedResource {
         path: PathBuf::from(format!("/cache/{id}/{}/{link}", set.0)),
         link,
+        set,
         bytes: 1,
         was_cached: false,
     }
@@ -70,7 +71,22 @@ impl Told {
         links: impl Iterator<Item = String>,
     ) {
         let held = self.resources.entry(id).or_default();
-        held.extend(links.map(|link| (set, link)));
+        for link in links {
+            held.entry((set, link)).or_insert(false);
+        }
+    }
+
+    /// Takes what has become of resources that were localized for a container.
+    pub(super) fn worked(&mut self, event: &WorkerEvent) {
+        if let WorkerEvent::Localized { id, resources, .. } = event
+            && let Some(held) = self.resources.get_mut(id)
+        {
+            for resource in resources {
+                if let Some(is_there) = held.get_mut(&(resource.set, resource.link.clone())) {
+                    *is_there = true;
+                }
+            }
+        }
     }
 
     /// Takes over the resources of an earlier agent's container, by their paths.
@@ -80,7 +96,8 @@ impl Told {
             let (set, link) = set_of(path)
                 .zip(link)
                 .expect("paths are made by `localized`");
-            self.localize(id, set, [link.to_owned()].into_iter());
+            let held = self.resources.entry(id).or_default();
+            held.insert((set, link.to_owned()), true);
         }
     }
 
@@ -92,9 +109,9 @@ impl Told {
         };
         let mut later = BTreeSet::new();
         let kept = std::mem::take(held).into_iter().rev();
-        let kept = kept.filter(|(set, link)| {
-            let is_replaced = *set < settled && later.contains(link);
-            if *set <= settled {
+        let kept = kept.filter(|((set, link), is_there)| {
+            let is_replaced = *set < settled && later.contains(link) && *is_there;
+            if *set <= settled && *is_there {
                 later.insert(link.clone());
             }
             Some(*set) == used.next || *set <= used.last && !is_replaced
@@ -112,7 +129,7 @@ impl Told {
         let is_held = |resource: &LocalizedResource| {
             let set = set_of(&resource.path);
             let entry = set.map(|set| (set, resource.link.clone()));
-            entry.is_some_and(|entry| held.is_some_and(|held| held.contains(&entry)))
+            entry.is_some_and(|entry| held.is_some_and(|held| held.contains_key(&entry)))
         };
         match resources.iter().find(|resource| !is_held(resource)) {
             Some(resource) => {

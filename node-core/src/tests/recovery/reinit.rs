@@ -91,6 +91,7 @@ impl CrashingNode {
             id,
             resources,
             purpose,
+            set,
             ..
         }) = self.localizations.pop()
         else {
@@ -102,6 +103,7 @@ impl CrashingNode {
         let resource = LocalizedResource {
             link: link.to_owned(),
             path: format!("/local/{link}").into(),
+            set,
             bytes: 1,
             was_cached: false,
         };
