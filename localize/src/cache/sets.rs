@@ -53,10 +53,10 @@ impl Cache {
             let Some(request) = self.requests.get_mut(&id) else {
                 continue;
             };
-            if Some(request.set) == used.next {
-                continue;
-            }
             if request.set > used.last {
+                if Some(request.set) == used.next {
+                    continue;
+                }
                 if self.cancel_pending(id) {
                     open.push(id);
                 }

@@ -114,7 +114,10 @@ impl Told {
             if *set <= settled && *is_there {
                 later.insert(link.clone());
             }
-            Some(*set) == used.next || *set <= used.last && !is_replaced
+            if *set > used.last {
+                return Some(*set) == used.next;
+            }
+            !is_replaced
         });
         *held = kept.collect();
     }

@@ -238,7 +238,7 @@ impl Connection {
             share,
         };
         if is_heavy {
-            self.run_apart(waiting, is_heavy);
+            self.run_apart(waiting, true);
         } else {
             self.waiting = Some(waiting);
         }
